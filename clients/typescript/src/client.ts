@@ -217,7 +217,8 @@ export class Ebbtide {
     return this.#send("GET", path`/v1/agents/${agentId}/messages`, { query: request }, options);
   }
 
-  /** Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages. */
+  /** Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages.
+   * With `ids`, at most 100, return these nodes in this order, without those that do not exist. */
   async listNodes(agentId: string, request: RequestOf<"listNodes"> = {}, options?: CallOptions): Result<"listNodes"> {
     return this.#send("GET", path`/v1/agents/${agentId}/nodes`, { query: request }, options);
   }
@@ -240,6 +241,11 @@ export class Ebbtide {
   /** Return a page of links by source. */
   async listLinks(agentId: string, request: RequestOf<"listLinks"> = {}, options?: CallOptions): Result<"listLinks"> {
     return this.#send("GET", path`/v1/agents/${agentId}/links`, { query: request }, options);
+  }
+
+  /** Return living nodes as columns of numbers, for a picture of the whole memory; with `links: "all"`, their links. */
+  async getMap(agentId: string, request: RequestOf<"getMap"> = {}, options?: CallOptions): Result<"getMap"> {
+    return this.#send("GET", path`/v1/agents/${agentId}/map`, { query: request }, options);
   }
 
   /** Create a link between two living nodes, or set its strength. */

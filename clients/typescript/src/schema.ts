@@ -385,7 +385,7 @@ export interface paths {
         };
         /**
          * List Nodes
-         * @description List living memories by id, entities, concepts, or several of them.
+         * @description List living memories by id, entities, concepts, or several of them; or the nodes with given ids.
          */
         get: operations["listNodes"];
         put?: never;
@@ -446,6 +446,26 @@ export interface paths {
          * @description Create a link between two living nodes, or set its strength. It decays like every other link.
          */
         post: operations["createLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agent_id}/map": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Map
+         * @description Return living nodes and their links as columns of numbers, for a picture of the whole memory.
+         */
+        get: operations["getMap"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1254,6 +1274,40 @@ export interface components {
             open: boolean;
             /** @description If the agent is not open: as of its last close. */
             counts: components["schemas"]["Counts"];
+        };
+        /** @description Living nodes and their links, as columns. */
+        AgentMap: {
+            /** @description Completed compression passes since creation. */
+            pass_number: number;
+            /** @description Number of the latest event that the page reflects. Follow the events after that of the first page. */
+            last_event: number;
+            /** @description Number of the next new node. Lower ones that no page has are forgotten. */
+            next_node: number;
+            /** @description Numbers of the nodes in focus: memories, then entities, newest first. */
+            focus: number[];
+            /**
+             * @description Kinds of the nodes: episode or your own for memories, entity, and the kinds of statements.
+             * @example [
+             *       "episode",
+             *       "fact",
+             *       "entity"
+             *     ]
+             */
+            kinds: string[];
+            /** @description Living memories, statements and entities. */
+            nodes: components["schemas"]["MapNodes"];
+            /**
+             * @description Names of the relations of the links.
+             * @example [
+             *       "",
+             *       "next"
+             *     ]
+             */
+            relations: string[];
+            /** @description The live links from the nodes; empty unless requested. */
+            links: components["schemas"]["MapLinks"];
+            /** @description Empty on the last page. */
+            next_page_token: string;
         };
         /** @description A page of agents. */
         AgentPage: {
@@ -2420,6 +2474,34 @@ export interface components {
             /** @description Empty on the last page. */
             next_page_token: string;
         };
+        /** @description Columns with one entry for each live link, by source. */
+        MapLinks: {
+            /** @description Number of the node that the link comes from. */
+            source: number[];
+            /** @description Number of the node that the link leads to. If no page has this node, it is forgotten. */
+            target: number[];
+            /** @description Its relation, as a position in `relations`. */
+            relation: number[];
+            /** @description Current strength, rounded to 3 digits; 1 while it is held. */
+            strength: number[];
+        };
+        /** @description Columns with one entry for each node, by id. */
+        MapNodes: {
+            /** @description Number of the node: 17 is n17. */
+            id: number[];
+            /** @description Its kind, as a position in `kinds`. */
+            kind: number[];
+            /** @description Its importance, rounded to 3 digits. */
+            importance: number[];
+            /** @description Characters that it has now; 0 for an entity. */
+            length: number[];
+            /** @description Characters that it had at first; 0 for an entity. */
+            original_length: number[];
+            /** @description Compression scans so far. */
+            scans: number[];
+            /** @description Creation time, ms since the epoch; 0 for an entity. */
+            created_at: number[];
+        };
         /** @description The rights of the caller's key. */
         Me: {
             /** @description Whether callers must send an API key. */
@@ -2683,7 +2765,7 @@ export interface components {
         };
         /** @description A page of nodes. */
         NodePage: {
-            /** @description The nodes of this page, in the order of their ids. */
+            /** @description The nodes of this page, in the order of their ids, or that of `ids`. */
             nodes: components["schemas"]["NodeInfo"][];
             /** @description Empty on the last page. */
             next_page_token: string;
@@ -5558,6 +5640,8 @@ export interface operations {
                 metadata?: string;
                 /** @description Whether the newest are listed first; memories only. */
                 newest_first?: boolean;
+                /** @description These nodes of any kind, in this order, at most 100; not with other options, and `page_size` has no effect. Those that are forgotten, deleted or unknown are left out. Over REST separated by commas. */
+                ids?: string[];
             };
             header?: {
                 /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */
@@ -5926,6 +6010,65 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LinkInfo"];
+                };
+            };
+            /** @description The request, the agent or a limit does not allow it. */
+            "4XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Temporarily unavailable, or an internal error. */
+            "5XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getMap: {
+        parameters: {
+            query?: {
+                /** @description Most nodes on the page, 1-100000; default 20000. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first page. */
+                page_token?: string;
+                /** @description none, or all: also the live links from the nodes of the page. */
+                links?: "none" | "all";
+            };
+            header?: {
+                /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path: {
+                /**
+                 * @description Id of the agent: 1-128 characters of any script.
+                 * @example ann
+                 */
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Living nodes and their links, as columns. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentMap"];
                 };
             };
             /** @description The request, the agent or a limit does not allow it. */

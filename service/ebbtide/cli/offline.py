@@ -234,9 +234,11 @@ class OfflineClient:
         request = AttachmentRequest(agent_id=agent_id, message=message, index=index)
         return asyncio.run(get_attachment(self._service, request)).bytes
 
-    def list_nodes(self, agent_id: str, kinds: Sequence[str], metadata: Json) -> list[Json]:
-        """Return every living node of these kinds; without kinds, every memory made from what was said."""
-        request = self._listing(ListNodesRequest, agent_id, metadata, kinds=list(kinds))
+    def list_nodes(
+        self, agent_id: str, kinds: Sequence[str], metadata: Json, ids: Sequence[str]
+    ) -> list[Json]:
+        """Return living nodes: of these kinds, every memory made from what was said, or those with these ids."""
+        request = self._listing(ListNodesRequest, agent_id, metadata, kinds=list(kinds), ids=list(ids))
         return _all("nodes", lambda token: list_nodes(self._service, request(token)))
 
     def _listing(self, kind: type[R], agent_id: str, metadata: Json, **more: object) -> Callable[[str], R]:

@@ -271,9 +271,11 @@ class RemoteClient:
         with self._translated():
             return self._client.get_attachment(agent_id, message, index)
 
-    def list_nodes(self, agent_id: str, kinds: Sequence[str], metadata: Json) -> list[Json]:
-        """Return every living node of these kinds; without kinds, every memory made from what was said."""
-        return self._all(calls.list_nodes, "nodes", agent_id, kinds=kinds, metadata=metadata)
+    def list_nodes(
+        self, agent_id: str, kinds: Sequence[str], metadata: Json, ids: Sequence[str]
+    ) -> list[Json]:
+        """Return living nodes: of these kinds, every memory made from what was said, or those with these ids."""
+        return self._all(calls.list_nodes, "nodes", agent_id, kinds=kinds, metadata=metadata, ids=ids)
 
     def watch_events(self, agent_id: str, after: int | None, *, follow: bool) -> Iterator[Json]:
         """Yield the events of an agent, with `follow` without end."""

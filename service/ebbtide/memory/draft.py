@@ -97,18 +97,29 @@ class Draft:
         is kept: a pass skips kept statements.
         """
         network = self.network
-        member = network.scratch().member
-        member[slots] = True
-        rows = network.links.of_targets(slots, member[: network.slots.count])
-        member[slots] = False
-        table = network.links.rows
-        sources, targets = table["source"][rows], table["target"][rows]
+        rows, sources, targets = self._links_to(slots)
         ranks, turns = rank[sources], rank[targets]
         scanned = (ranks > 0) & (ranks < turns) & ~network.slots["is_kept"][sources]
         support = self._support(rows, sources, self._scans_of(sources) + scanned)
         by_rank = np.bincount(turns, weights=support, minlength=int(rank[slots].max()) + 1)
         importances: Array = by_rank[rank[slots]]
         return importances
+
+    def importances_now(self, slots: Array) -> Array:
+        """Return the importance of many nodes."""
+        rows, sources, targets = self._links_to(slots)
+        support = self._support(rows, sources, self._scans_of(sources))
+        importances: Array = np.bincount(targets, weights=support, minlength=self.network.slots.count)[slots]
+        return importances
+
+    def _links_to(self, slots: Array) -> tuple[Array, Array, Array]:
+        """Return the rows, the sources and the targets of the links that point at these nodes."""
+        network = self.network
+        member = network.scratch().member
+        member[slots] = True
+        rows = network.links.of_targets(slots, member[: network.slots.count])
+        member[slots] = False
+        return rows, network.links.rows["source"][rows], network.links.rows["target"][rows]
 
     def _scans_of(self, sources: Array) -> Array:
         """Return the scans of these slots in this change."""

@@ -371,6 +371,18 @@ class Network:
         live: Array = alive & (table["now"][rows] >= self._parameters.link_break_threshold)
         return live
 
+    def live_rows_from(self, slots: Array) -> Array:
+        """Return the rows of the live links of many nodes, by source."""
+        scratch, sources = self.scratch(), self.links.rows["source"]
+        scratch.member[slots] = True
+        member = scratch.member[: self.slots.count]
+        rows = self.links.of_sources(slots, member)
+        rows = np.flatnonzero(member[sources]) if rows is None else rows
+        scratch.member[slots] = False
+        rows = rows[self.is_live(rows)]
+        by_source: Array = rows[np.argsort(sources[rows], kind="stable")]
+        return by_source
+
     def links_from(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
         """Return (target, relation, strength now) of every live link of the node, including dangling ones."""
         yield from self._ends(self.rows_from(self.slot_of(node_id)), "target")

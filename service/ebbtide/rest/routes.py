@@ -195,7 +195,8 @@ def _handler(operation: Operation, special: Special) -> Handler:
             if respond is not None:
                 return respond(request, answer)
             code = status if isinstance(status, int) else status(answer)
-            return Response(answer.as_json(), status_code=code, media_type=JSON)
+            body = await service.offload(answer.column_bytes, answer.as_json)
+            return Response(body, status_code=code, media_type=JSON)
 
     async def handle_upload(request: Request) -> Response:
         with verb_span(name):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.descriptor import Descriptor
@@ -21,6 +21,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from pydantic import BaseModel
 
 from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.verbs.columns import parts
 from ebbtide.verbs.limits import Milliseconds
 from ebbtide.verbs.requests import refuse
 
@@ -217,6 +218,13 @@ def _fill(message: Message, fields: Mapping[str, Any]) -> None:
             writers[name](message, value)
 
 
+def _extend(name: str, message: Message, values: Any) -> None:
+    """Set a list of plain values, a column of numbers in parts."""
+    field = getattr(message, name)
+    for part in parts(values):
+        field.extend(part)
+
+
 Writer = Callable[[Any, Any], None]
 """Sets one field of a message to a value in JSON."""
 
@@ -230,7 +238,7 @@ def _writer(field: Field) -> Writer:
     name, nested = field.name, field.message_type
     if field.is_repeated:
         if nested is None:
-            return lambda message, value: getattr(message, name).extend(value)
+            return partial(_extend, name)
         return _map_writer(name, nested) if nested.GetOptions().map_entry else _list_writer(name, nested)
     if field.enum_type is not None:
         prefix, numbers = _prefix(field.enum_type), field.enum_type.values_by_name

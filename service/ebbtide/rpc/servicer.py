@@ -20,7 +20,6 @@ import structlog
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from pydantic import BaseModel
 
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.requirements import Requirement
@@ -42,7 +41,7 @@ from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
 from ebbtide.verbs.catalogue import CATALOGUE, OPERATIONS, Kind, Operation
 from ebbtide.verbs.merging import perform
-from ebbtide.verbs.requests import Request, validated
+from ebbtide.verbs.requests import Request, Response, validated
 from ebbtide.verbs.service import Service
 
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
@@ -328,9 +327,10 @@ def _request_kind(name: str) -> type[Message]:
     return GetMessageClass(SERVICE.methods_by_name[name].input_type)
 
 
-def _conversion_cost(response: BaseModel) -> int:
+def _conversion_cost(response: Response) -> int:
     """Estimate the cost of converting a response: lists are converted field by field, texts at once."""
-    return ITEM_BYTES * sum(len(value) for value in vars(response).values() if isinstance(value, list))
+    items = sum(len(value) for value in vars(response).values() if isinstance(value, list))
+    return response.column_bytes + ITEM_BYTES * items
 
 
 def _request_id(metadata: Metadata) -> str:

@@ -50,6 +50,30 @@ PIN_BY_REQUEST: Pin.ValueType  # 3
 """Because the user asked to remember it."""
 Global___Pin: _TypeAlias = Pin  # noqa: Y015
 
+class _MapLinkChoice:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MapLinkChoiceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MapLinkChoice.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MAP_LINK_CHOICE_UNSPECIFIED: _MapLinkChoice.ValueType  # 0
+    """Not given: none."""
+    MAP_LINK_CHOICE_NONE: _MapLinkChoice.ValueType  # 1
+    """No links."""
+    MAP_LINK_CHOICE_ALL: _MapLinkChoice.ValueType  # 2
+    """The live links from the nodes of the page."""
+
+class MapLinkChoice(_MapLinkChoice, metaclass=_MapLinkChoiceEnumTypeWrapper):
+    """Whether a map has links."""
+
+MAP_LINK_CHOICE_UNSPECIFIED: MapLinkChoice.ValueType  # 0
+"""Not given: none."""
+MAP_LINK_CHOICE_NONE: MapLinkChoice.ValueType  # 1
+"""No links."""
+MAP_LINK_CHOICE_ALL: MapLinkChoice.ValueType  # 2
+"""The live links from the nodes of the page."""
+Global___MapLinkChoice: _TypeAlias = MapLinkChoice  # noqa: Y015
+
 @_typing.final
 class Source(_message.Message):
     """The source of a memory: a slice of a message, in UTF-8 bytes."""
@@ -698,6 +722,7 @@ class ListNodesRequest(_message.Message):
     KINDS_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     NEWEST_FIRST_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
@@ -714,6 +739,12 @@ class ListNodesRequest(_message.Message):
     def metadata(self) -> _struct_pb2.Struct:
         """Only memories of a message that was stored with each of these values."""
 
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """These nodes of any kind, in this order, at most 100; not with other options, and `page_size` has no effect. Those
+        that are forgotten, deleted or unknown are left out.
+        """
+
     def __init__(
         self,
         *,
@@ -723,10 +754,11 @@ class ListNodesRequest(_message.Message):
         kinds: _abc.Iterable[_builtins.str] | None = ...,
         metadata: _struct_pb2.Struct | None = ...,
         newest_first: _builtins.bool = ...,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "metadata", b"metadata", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "kinds", b"kinds", "metadata", b"metadata", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "ids", b"ids", "kinds", b"kinds", "metadata", b"metadata", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
@@ -746,7 +778,7 @@ class ListNodesResponse(_message.Message):
     """Empty on the last page."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Node]:
-        """The nodes, by id."""
+        """The nodes, by id, or in the order of `ids`."""
 
     def __init__(
         self,
@@ -959,6 +991,208 @@ class ListLinksResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListLinksResponse: _TypeAlias = ListLinksResponse  # noqa: Y015
+
+@_typing.final
+class GetMapRequest(_message.Message):
+    """Which page of the map to return, and whether with links."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    page_size: _builtins.int
+    """Most nodes on the page, 1-100000; default 20000."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before; empty for the first page."""
+    links: Global___MapLinkChoice.ValueType
+    """Whether to return the live links from the nodes of the page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        page_size: _builtins.int | None = ...,
+        page_token: _builtins.str = ...,
+        links: Global___MapLinkChoice.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "links", b"links", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
+
+Global___GetMapRequest: _TypeAlias = GetMapRequest  # noqa: Y015
+
+@_typing.final
+class GetMapResponse(_message.Message):
+    """Living nodes and their links, as columns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    LAST_EVENT_FIELD_NUMBER: _builtins.int
+    NEXT_NODE_FIELD_NUMBER: _builtins.int
+    FOCUS_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    RELATIONS_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    pass_number: _builtins.int
+    """Completed compression passes since creation."""
+    last_event: _builtins.int
+    """Number of the latest event that the page reflects. Follow the events after that of the first page."""
+    next_node: _builtins.int
+    """Number of the next new node. Lower ones that no page has are forgotten."""
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def focus(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers of the nodes in focus: memories, then entities, newest first."""
+
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Kinds of the nodes: episode or your own for memories, entity, and the kinds of statements."""
+
+    @_builtins.property
+    def nodes(self) -> Global___MapNodes:
+        """Living memories, statements and entities."""
+
+    @_builtins.property
+    def relations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the relations of the links."""
+
+    @_builtins.property
+    def links(self) -> Global___MapLinks:
+        """The live links from the nodes; empty unless requested."""
+
+    def __init__(
+        self,
+        *,
+        pass_number: _builtins.int = ...,
+        last_event: _builtins.int = ...,
+        next_node: _builtins.int = ...,
+        focus: _abc.Iterable[_builtins.int] | None = ...,
+        kinds: _abc.Iterable[_builtins.str] | None = ...,
+        nodes: Global___MapNodes | None = ...,
+        relations: _abc.Iterable[_builtins.str] | None = ...,
+        links: Global___MapLinks | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["links", b"links", "nodes", b"nodes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["focus", b"focus", "kinds", b"kinds", "last_event", b"last_event", "links", b"links", "next_node", b"next_node", "next_page_token", b"next_page_token", "nodes", b"nodes", "pass_number", b"pass_number", "relations", b"relations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMapResponse: _TypeAlias = GetMapResponse  # noqa: Y015
+
+@_typing.final
+class MapNodes(_message.Message):
+    """Columns with one entry for each node, by id."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    ORIGINAL_LENGTH_FIELD_NUMBER: _builtins.int
+    SCANS_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the node: 17 is n17."""
+
+    @_builtins.property
+    def kind(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Its kind, as a position in `kinds`."""
+
+    @_builtins.property
+    def importance(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Its importance, rounded to 3 digits."""
+
+    @_builtins.property
+    def length(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Characters that it has now; 0 for an entity."""
+
+    @_builtins.property
+    def original_length(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Characters that it had at first; 0 for an entity."""
+
+    @_builtins.property
+    def scans(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Compression scans so far."""
+
+    @_builtins.property
+    def created_at(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Creation time, ms since the epoch; 0 for an entity."""
+
+    def __init__(
+        self,
+        *,
+        id: _abc.Iterable[_builtins.int] | None = ...,
+        kind: _abc.Iterable[_builtins.int] | None = ...,
+        importance: _abc.Iterable[_builtins.float] | None = ...,
+        length: _abc.Iterable[_builtins.int] | None = ...,
+        original_length: _abc.Iterable[_builtins.int] | None = ...,
+        scans: _abc.Iterable[_builtins.int] | None = ...,
+        created_at: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "id", b"id", "importance", b"importance", "kind", b"kind", "length", b"length", "original_length", b"original_length", "scans", b"scans"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MapNodes: _TypeAlias = MapNodes  # noqa: Y015
+
+@_typing.final
+class MapLinks(_message.Message):
+    """Columns with one entry for each live link, by source."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    RELATION_FIELD_NUMBER: _builtins.int
+    STRENGTH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def source(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the node that the link comes from."""
+
+    @_builtins.property
+    def target(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the node that the link leads to. If no page has this node, it is forgotten."""
+
+    @_builtins.property
+    def relation(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Its relation, as a position in `relations`."""
+
+    @_builtins.property
+    def strength(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Current strength, rounded to 3 digits; 1 while it is held."""
+
+    def __init__(
+        self,
+        *,
+        source: _abc.Iterable[_builtins.int] | None = ...,
+        target: _abc.Iterable[_builtins.int] | None = ...,
+        relation: _abc.Iterable[_builtins.int] | None = ...,
+        strength: _abc.Iterable[_builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["relation", b"relation", "source", b"source", "strength", b"strength", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MapLinks: _TypeAlias = MapLinks  # noqa: Y015
 
 @_typing.final
 class EntityInfo(_message.Message):

@@ -313,6 +313,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.FromString,
                 _registered_method=True)
+        self.GetMap = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetMap',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetMapRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetMapResponse.FromString,
+                _registered_method=True)
         self.UpdateNode = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/UpdateNode',
                 request_serializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.SerializeToString,
@@ -762,7 +767,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListNodes(self, request, context):
-        """List living memories by id, or entities, or both.
+        """List living memories by id, entities, concepts, or several of them; or the nodes with given ids.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -786,6 +791,13 @@ class MemoryServiceServicer:
 
     def ListLinks(self, request, context):
         """List live links by source, with their current strength.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMap(self, request, context):
+        """Return living nodes and their links as columns of numbers, for a picture of the whole memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1165,6 +1177,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListLinks,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.SerializeToString,
+            ),
+            'GetMap': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMap,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetMapRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetMapResponse.SerializeToString,
             ),
             'UpdateNode': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateNode,
@@ -2651,6 +2668,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/ListLinks',
             ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMap(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetMap',
+            ebbtide_dot_v1_dot_inspect__pb2.GetMapRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.GetMapResponse.FromString,
             options,
             channel_credentials,
             insecure,

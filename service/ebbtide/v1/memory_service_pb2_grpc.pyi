@@ -197,7 +197,7 @@ class MemoryServiceStub:
     GetAttachment: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetAttachmentRequest, _inspect_pb2.GetAttachmentResponse]
     """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
     ListNodes: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]
-    """List living memories by id, or entities, or both."""
+    """List living memories by id, entities, concepts, or several of them; or the nodes with given ids."""
     CreateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.CreateNodeRequest, _memories_pb2.CreateNodeResponse]
     """Create one memory from the given text, at once and without a language model.
     NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
@@ -207,6 +207,8 @@ class MemoryServiceStub:
     """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
     """List live links by source, with their current strength."""
+    GetMap: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetMapRequest, _inspect_pb2.GetMapResponse]
+    """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
     UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
     """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]
@@ -405,7 +407,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     GetAttachment: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetAttachmentRequest, _inspect_pb2.GetAttachmentResponse]  # type: ignore[assignment]
     """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
     ListNodes: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]  # type: ignore[assignment]
-    """List living memories by id, or entities, or both."""
+    """List living memories by id, entities, concepts, or several of them; or the nodes with given ids."""
     CreateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.CreateNodeRequest, _memories_pb2.CreateNodeResponse]  # type: ignore[assignment]
     """Create one memory from the given text, at once and without a language model.
     NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
@@ -415,6 +417,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
     """List live links by source, with their current strength."""
+    GetMap: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetMapRequest, _inspect_pb2.GetMapResponse]  # type: ignore[assignment]
+    """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
     UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
     """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]  # type: ignore[assignment]
@@ -904,7 +908,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspect_pb2.ListNodesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListNodesResponse, _abc.Awaitable[_inspect_pb2.ListNodesResponse]]:
-        """List living memories by id, or entities, or both."""
+        """List living memories by id, entities, concepts, or several of them; or the nodes with given ids."""
 
     @_abc_1.abstractmethod
     def CreateNode(
@@ -932,6 +936,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListLinksResponse, _abc.Awaitable[_inspect_pb2.ListLinksResponse]]:
         """List live links by source, with their current strength."""
+
+    @_abc_1.abstractmethod
+    def GetMap(
+        self,
+        request: _inspect_pb2.GetMapRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.GetMapResponse, _abc.Awaitable[_inspect_pb2.GetMapResponse]]:
+        """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
 
     @_abc_1.abstractmethod
     def UpdateNode(

@@ -34,6 +34,7 @@ from ebbtide.verbs import (
     inspect,
     links,
     memories,
+    memory_map,
     messages,
     metrics,
     moving,
@@ -307,6 +308,10 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("ListLinks", f"GET {A}/links", READ_AGENT, inspect.list_links),
         *(paging.AgentPageRequest, inspect.LinkPage, "inspect"),
+    ),
+    Operation(
+        *("GetMap", f"GET {A}/map", READ_AGENT, memory_map.get_map),
+        *(memory_map.GetMapRequest, memory_map.AgentMap, "inspect"),
     ),
     Operation(
         *("PinNode", f"PUT {A}/nodes/{{node_id}}/pin", WRITE_AGENT, focus.pin_node),

@@ -7,11 +7,11 @@ from heapq import merge
 from operator import attrgetter
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
+from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.records import EPISODE, Concept, Entity, MessageRecord, Node, Source, StoredPin
 from ebbtide.statements import STATEMENT_KINDS
@@ -21,7 +21,7 @@ from ebbtide.verbs.limits import FlatMetadata, Kind, MaxItems, Several
 from ebbtide.verbs.metadata import message_filter
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
 from ebbtide.verbs.reading import ReadingService
-from ebbtide.verbs.requests import AgentRequest, Response, violation
+from ebbtide.verbs.requests import AgentRequest, Response, invalid, violation
 from ebbtide.verbs.service import Service
 
 AnyNode = Node | Entity | Concept
@@ -35,6 +35,9 @@ MEMORY, RECORD = "memory", "record"
 """Kinds in a query that no single memory has: memories of all kinds, and records."""
 RESERVED_KINDS: Final = (ENTITY, CONCEPT, MEMORY, RECORD, *sorted(STATEMENT_KINDS))
 """The kinds of nodes that the daemon gives."""
+
+MAX_IDS = 100
+"""Most ids of one request for nodes."""
 
 MAX_LOOKED_AT = 4000
 """Messages that one page of a filtered listing looks at. Then it ends, even without an item."""
@@ -150,7 +153,9 @@ class NodeDetail(NodeInfo):
 class NodePage(Response):
     """A page of nodes."""
 
-    nodes: list[NodeInfo] = Field(description="The nodes of this page, in the order of their ids.")
+    nodes: list[NodeInfo] = Field(
+        description="The nodes of this page, in the order of their ids, or that of `ids`."
+    )
     next_page_token: str = Field(description="Empty on the last page.")
 
 
@@ -171,6 +176,16 @@ class LinkPage(Response):
     next_page_token: str = Field(description="Empty on the last page.")
 
 
+def _checked_id(text: str) -> str:
+    if node_number(text) is None:
+        raise invalid(text, "ids of nodes, such as n1")
+    return text
+
+
+_FILTERS = {"kinds", "metadata", "newest_first", "page_token"}
+"""Options that do not go with `ids`."""
+
+
 class ListNodesRequest(AgentPageRequest):
     """Which page of nodes to list, and of which kinds."""
 
@@ -186,6 +201,18 @@ class ListNodesRequest(AgentPageRequest):
         description="Only memories of a message that was stored with each of these values. Over REST as JSON.",
     )
     newest_first: bool = Field(False, description="Whether the newest are listed first; memories only.")
+    ids: Annotated[list[Annotated[str, AfterValidator(_checked_id)]], Several, MaxItems(MAX_IDS)] = Field(
+        default_factory=list,
+        description="These nodes of any kind, in this order, at most 100; not with other options, and `page_size` "
+        "has no effect. Those that are forgotten, deleted or unknown are left out. Over REST separated by commas.",
+    )
+
+    @model_validator(mode="after")
+    def _names_nodes_alone(self) -> Self:
+        for name in sorted(self.model_fields_set & _FILTERS) if self.ids else ():
+            if getattr(self, name):
+                raise violation("INVALID_VALUE", "not allowed with ids", name)
+        return self
 
     @model_validator(mode="after")
     def _lists_memories(self) -> Self:
@@ -201,7 +228,7 @@ class NodeRequest(AgentRequest):
 
 
 async def list_nodes(service: ReadingService, request: ListNodesRequest) -> NodePage:
-    """List living memories by id, entities, concepts, or several of them."""
+    """List living memories by id, entities, concepts, or several of them; or the nodes with given ids."""
     start = number_from_token(request.page_token, "nodes")
     async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
@@ -213,6 +240,10 @@ async def list_nodes(service: ReadingService, request: ListNodesRequest) -> Node
 def _node_page(
     txn: ReadTransaction, workspace: Workspace, request: ListNodesRequest, start: NodeId
 ) -> NodePage:
+    if request.ids:
+        named = (node_of(txn, parse_node_id(text)) for text in dict.fromkeys(request.ids))
+        infos = [node_info(txn, workspace, node) for node in named if node is not None]
+        return NodePage(nodes=infos, next_page_token="")
     matches = message_filter(txn, workspace, request.metadata)
     found: list[NodeInfo] = []
     looked_at = 0
@@ -256,13 +287,18 @@ async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> NodeDetail | None:
-            node = txn.nodes.get(number) or txn.entities.get(number) or txn.concepts.get(number)
+            node = node_of(txn, number)
             return None if node is None else node_detail(txn, workspace, node)
 
         found = await agent.run(lambda: workspace.store.read(read))
         if found is None:
             raise not_alive(workspace, number)
         return found
+
+
+def node_of(txn: ReadTransaction, node_id: NodeId) -> AnyNode | None:
+    """Return a living memory, an entity or a concept; None if there is none with this id."""
+    return txn.nodes.get(node_id) or txn.entities.get(node_id) or txn.concepts.get(node_id)
 
 
 def is_concept(workspace: Workspace, node_id: NodeId) -> bool:

@@ -100,6 +100,11 @@ class Response(BaseModel):
         """Return the body of the REST response."""
         return self.model_dump_json()
 
+    @property
+    def column_bytes(self) -> int:
+        """Size of columns of numbers, which are encoded outside the event loop if they are large."""
+        return 0
+
 
 M = TypeVar("M", bound=BaseModel)
 Q = TypeVar("Q", bound=Request)

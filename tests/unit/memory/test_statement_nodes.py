@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import msgspec
+import numpy as np
 import pytest
 
 from ebbtide.changes import Change
@@ -91,6 +92,32 @@ def run_passes(engine: PureEngine, count: int) -> None:
     """Run compression passes."""
     for number in range(count):
         engine.compress(lambda content, target: content[:target], Random(number))
+
+
+def test_importances_without_a_pass_are_those_of_single_visits() -> None:
+    """With focus, pins, entities, kept and faded statements, the present importance of each node is that of a visit."""
+    engine = kept_fact(0.5, focus_limit=2)
+    links = [Link(5, node_id, "next", 0.7, 0) for node_id in (2, 3, 4, 6)] + [Link(6, 1, "about", 1.0, 0)]
+    engine.commit(
+        Change(
+            nodes=[made(4, "task"), made(5, "episode", "by_hand"), made(6, "episode")],
+            links=links,
+            focus=(6,),
+            entity_focus=(1,),
+            next_node_id=7,
+        )
+    )
+    run_passes(engine, 3)
+    draft, slots = Draft(engine.network), np.flatnonzero(engine.network.slots["alive"])
+    found = draft.importances_now(slots).tolist()
+    assert found == pytest.approx(
+        [draft.importance(one) for one in engine.network.slots["id"][slots].tolist()]
+    )
+    assert len(set(found)) > 3
+    for slot, importance in zip(slots.tolist(), found, strict=True):
+        rank = np.zeros(engine.network.slots.count, dtype=np.int32)
+        rank[slot] = 1
+        assert draft.importances(np.array([slot]), rank).tolist() == [importance]
 
 
 def strength_of(engine: PureEngine, source: int, target: int) -> float:

@@ -23,6 +23,7 @@ from ebbtide_client.arguments import checked
 from ebbtide_client.models import (
     AgentInfo,
     AgentListing,
+    AgentMap,
     AgentPage,
     AgentStats,
     Attachment,
@@ -102,6 +103,7 @@ TimeRange = tuple[Time | None, Time | None]
 
 RecallMode = Literal["auto", "associative", "hybrid"]
 ArchiveUse = Literal["always", "never", "when_needed"]
+MapLinkChoice = Literal["none", "all"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
 Role = Literal["user", "assistant", "system"]
 StatementKind = Literal["fact", "event", "relation", "opinion", "preference", "task", "reflection"]
@@ -589,13 +591,18 @@ def list_nodes(
     kinds: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
     newest_first: bool = False,
+    ids: Sequence[str] = (),
     page_size: int | None = None,
     page_token: str = "",
 ) -> PageCall[NodePage, NodeInfo]:
-    """Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages."""
+    """Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages.
+
+    With `ids`, at most 100, return these nodes in this order, without those that do not exist.
+    """
     path = _of(agent_id, "nodes")
     options = {"kinds": ",".join(kinds) or None, "metadata": _json_option(metadata)}
     options["newest_first"] = "true" if newest_first else None
+    options["ids"] = ",".join(ids) or None
     return _page(path, NodePage, "nodes", **options, page_size=page_size, page_token=page_token)
 
 
@@ -605,6 +612,15 @@ def list_links(
 ) -> PageCall[LinkPage, LinkInfo]:
     """Return a page of links by source."""
     return _page(_of(agent_id, "links"), LinkPage, "links", page_size=page_size, page_token=page_token)
+
+
+@checked
+def get_map(
+    agent_id: str, *, links: MapLinkChoice | None = None, page_size: int | None = None, page_token: str = ""
+) -> Call[AgentMap]:
+    """Return living nodes as columns of numbers, for a picture of the whole memory; with `links="all"`, their links."""
+    query = _query(links=links, page_size=page_size, page_token=page_token)
+    return Call("GET", _of(agent_id, "map"), _reads(AgentMap), query=query, is_safe=True)
 
 
 # --- changes and deletion ------------------------------------------------------------------------------
@@ -1228,8 +1244,12 @@ def _get(path: str, kind: type[M]) -> Call[M]:
 
 
 def _page(path: str, kind: type[M], field: str, **options: str | int | None) -> PageCall[M, Any]:
-    query = {name: str(value) for name, value in options.items() if value not in (None, "")}
-    return PageCall("GET", path, _reads(kind), query=query, is_safe=True, field=field)
+    return PageCall("GET", path, _reads(kind), query=_query(**options), is_safe=True, field=field)
+
+
+def _query(**options: str | int | None) -> dict[str, str]:
+    """Return the options that are given."""
+    return {name: str(value) for name, value in options.items() if value not in (None, "")}
 
 
 def _json_option(value: Mapping[str, Any] | None) -> str | None:

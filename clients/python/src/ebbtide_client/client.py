@@ -184,6 +184,7 @@ class Client:
     get_attachment = _operation(calls.get_attachment)
     list_nodes = _operation(calls.list_nodes)
     list_links = _operation(calls.list_links)
+    get_map = _operation(calls.get_map)
 
     pin_node = _operation(calls.pin_node)
     unpin_node = _operation(calls.unpin_node)

@@ -824,6 +824,49 @@ class LinkPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MapLinks:
+    """Columns with one entry for each live link, by source."""
+
+    source: Sequence[int]
+    """Number of the node that the link comes from."""
+
+    target: Sequence[int]
+    """Number of the node that the link leads to. If no page has this node, it is forgotten."""
+
+    relation: Sequence[int]
+    """Its relation, as a position in `relations`."""
+
+    strength: Sequence[float]
+    """Current strength, rounded to 3 digits; 1 while it is held."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MapNodes:
+    """Columns with one entry for each node, by id."""
+
+    id: Sequence[int]
+    """Number of the node: 17 is n17."""
+
+    kind: Sequence[int]
+    """Its kind, as a position in `kinds`."""
+
+    importance: Sequence[float]
+    """Its importance, rounded to 3 digits."""
+
+    length: Sequence[int]
+    """Characters that it has now; 0 for an entity."""
+
+    original_length: Sequence[int]
+    """Characters that it had at first; 0 for an entity."""
+
+    scans: Sequence[int]
+    """Compression scans so far."""
+
+    created_at: Sequence[int]
+    """Creation time, ms since the epoch; 0 for an entity."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Me:
     """The rights of the caller's key."""
 
@@ -1596,6 +1639,38 @@ class AgentListing:
 
     counts: Counts
     """If the agent is not open: as of its last close."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentMap:
+    """Living nodes and their links, as columns."""
+
+    pass_number: int
+    """Completed compression passes since creation."""
+
+    last_event: int
+    """Number of the latest event that the page reflects. Follow the events after that of the first page."""
+
+    next_node: int
+    """Number of the next new node. Lower ones that no page has are forgotten."""
+
+    focus: Sequence[int]
+    """Numbers of the nodes in focus: memories, then entities, newest first."""
+
+    kinds: Sequence[str]
+    """Kinds of the nodes: episode or your own for memories, entity, and the kinds of statements."""
+
+    nodes: MapNodes
+    """Living memories, statements and entities."""
+
+    relations: Sequence[str]
+    """Names of the relations of the links."""
+
+    links: MapLinks
+    """The live links from the nodes; empty unless requested."""
+
+    next_page_token: str
+    """Empty on the last page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -2435,7 +2510,7 @@ class NodePage:
     """A page of nodes."""
 
     nodes: Sequence[NodeInfo]
-    """The nodes of this page, in the order of their ids."""
+    """The nodes of this page, in the order of their ids, or that of `ids`."""
 
     next_page_token: str
     """Empty on the last page."""

@@ -92,6 +92,9 @@ def nodes(
         ),
     ] = None,
     metadata: Metadata = None,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="NODE", help="Only this node, such as n1; repeatable.")
+    ] = None,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
@@ -103,14 +106,14 @@ def nodes(
     """List living memories by id, or nodes of other kinds."""
     wanted = metadata_of(metadata)
     with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
-        found = client.list_nodes(agent, kinds or (), wanted)
+        found = client.list_nodes(agent, kinds or (), wanted, ids or ())
     if as_json:
         write_json({"nodes": found})
         return
     for one in found:
         write_text(f"{one['id']:<6} {one_line(one['label'] + (one['content'] or one['phrase']))}")
     if not found:
-        say("No memories." if kinds is None else "No nodes of these kinds.", "dim")
+        say("No memories." if kinds is None and not ids else "No such nodes.", "dim")
 
 
 def metadata_of(options: list[str] | None) -> dict[str, Any]:
