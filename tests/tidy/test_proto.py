@@ -266,6 +266,7 @@ def _kinds(field: Any) -> set[str]:
         field.CPPTYPE_STRING: "string",
         field.CPPTYPE_BOOL: "boolean",
         field.CPPTYPE_DOUBLE: "number",
+        field.CPPTYPE_FLOAT: "number",
         field.CPPTYPE_INT32: "integer",
         field.CPPTYPE_INT64: "integer",
     }
