@@ -201,7 +201,9 @@ class ListNodesRequest(AgentPageRequest):
         description="Only memories of a message that was stored with each of these values. Over REST as JSON.",
     )
     newest_first: bool = Field(False, description="Whether the newest are listed first; memories only.")
-    ids: Annotated[list[Annotated[str, AfterValidator(_checked_id)]], Several, MaxItems(MAX_IDS)] = Field(
+    ids: Annotated[
+        list[Annotated[str, AfterValidator(_checked_id)]], Several, MaxItems(MAX_IDS, is_counted=False)
+    ] = Field(
         default_factory=list,
         description="These nodes of any kind, in this order, at most 100; not with other options, and `page_size` "
         "has no effect. Those that are forgotten, deleted or unknown are left out. Over REST separated by commas.",
