@@ -96,8 +96,9 @@ def bad_values(operation: Operation, name: str, schema: dict[str, Any]) -> Itera
     """Return values of the right type that a field does not allow; some fields allow some of them."""
     options = schema.get("anyOf", [schema])
     kinds = {option.get("type") for option in options}
-    is_list_of_ids = name == "messages" and operation.name == "ForgetMemories"
-    if name in LIMITED and not is_list_of_ids:
+    # The same names for a list of ids, and for whether links are wanted.
+    is_other = (operation.name, name) in {("ForgetMemories", "messages"), ("GetMap", "links")}
+    if name in LIMITED and not is_other:
         yield from LIMITED[name]
     elif any("enum" in option for option in options) and "string" in kinds:
         is_text = operation.name == "SearchStatements" and name == "mode"
