@@ -22,7 +22,7 @@ from tests.support.knowledge.histories import SLOTS, Author, Step, histories, hi
 from tests.support.knowledge.oracle import Oracle
 from tests.support.tier import IS_ALL, amount
 
-RUNS = 41 if IS_ALL else 8
+RUNS = 17 if IS_ALL else 8
 """The seeded histories are shared among so many tests, which can run in parallel. The oracle needs seconds for some."""
 
 
@@ -42,7 +42,7 @@ def test_the_ledger_says_what_the_oracle_says_in_seeded_histories(
     """
     if run % 2:
         monkeypatch.setattr(versions, "MANY", 2)
-    for seed in range(run, amount("LEDGER_HISTORIES", 16, 1000), RUNS):
+    for seed in range(run, amount("LEDGER_HISTORIES", 16, 400), RUNS):
         try:
             live(history(Random(seed), 40 if seed % 5 == 1 else 14), is_every_step=seed % 5 == 0)
         except AssertionError as error:
