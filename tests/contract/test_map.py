@@ -19,7 +19,7 @@ from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 
 AGENT = "/v1/agents/ann"
 KINDS = "episode,entity,allergy,fact,event,relation,opinion,preference,task,reflection"
-TOLD = (
+SAID = (
     "I moved to Lisbon in the spring of last year, together with my cat Miso.",
     "My sister Clara is a carpenter and she builds wooden boats in Porto.",
     "Clara visits me in Lisbon with Miso's brother every summer.",
@@ -41,7 +41,7 @@ async def ok(call: Caller, method: str, path: str, body: Any = None, **params: A
 async def lived(call: Caller) -> None:
     """Make an agent with a focus, a pin, entities, a kept statement, a kind of its own and faded links."""
     await ok(call, "PUT", "", {"focus_limit": 2, "segment_max_chars": 80})
-    for text in TOLD:
+    for text in SAID:
         await ok(
             call, "POST", "/remember", {"messages": [{"role": "user", "speaker": "Ann", "content": text}]}
         )
@@ -211,7 +211,7 @@ async def test_a_large_map_is_encoded_outside_the_event_loop(
 
 
 def test_columns_of_any_length_are_lists_in_json() -> None:
-    """Parts join to one list, whatever the length."""
+    """A column of any length becomes one JSON list."""
     most = columns.NUMBERS_AT_ONCE
     for count in (0, 1, most - 1, most, most + 1, 2 * most):
         numbers = np.arange(count)

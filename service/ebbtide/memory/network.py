@@ -373,15 +373,21 @@ class Network:
 
     def live_rows_from(self, slots: Array) -> Array:
         """Return the rows of the live links of many nodes, by source."""
-        scratch, sources = self.scratch(), self.links.rows["source"]
+        rows = self._rows_from_each(slots)
+        rows = rows[self.is_live(rows)]
+        by_source: Array = rows[np.argsort(self.links.rows["source"][rows], kind="stable")]
+        return by_source
+
+    def _rows_from_each(self, slots: Array) -> Array:
+        """Return the rows of the links of many nodes."""
+        scratch = self.scratch()
         scratch.member[slots] = True
         member = scratch.member[: self.slots.count]
         rows = self.links.of_sources(slots, member)
-        rows = np.flatnonzero(member[sources]) if rows is None else rows
+        if rows is None:
+            rows = np.flatnonzero(member[self.links.rows["source"]])
         scratch.member[slots] = False
-        rows = rows[self.is_live(rows)]
-        by_source: Array = rows[np.argsort(sources[rows], kind="stable")]
-        return by_source
+        return rows
 
     def links_from(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
         """Return (target, relation, strength now) of every live link of the node, including dangling ones."""
@@ -662,12 +668,7 @@ class Network:
     def _scan(self, slots: Array, pass_number: int) -> None:
         self.slots["scan_count"][slots] += 1
         self.slots["last_pass"][slots] = pass_number
-        scratch = self.scratch()
-        scratch.member[slots] = True
-        member = scratch.member[: self.slots.count]
-        rows = self.links.of_sources(slots, member)
-        self._refresh(np.flatnonzero(member[self.links.rows["source"]]) if rows is None else rows)
-        scratch.member[slots] = False
+        self._refresh(self._rows_from_each(slots))
 
     # --- held links --------------------------------------------------------------------------------
 
