@@ -13,19 +13,25 @@ TESTS = $(BIN)/python -m pytest
 ALONE = $(shell grep --recursive --files-with-matches --include 'test_*.py' 'mark\.alone' tests)
 PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# An editable installation would download Node for the build of the web view, which the target `view` does.
+export EBBTIDE_WITHOUT_VIEW = 1
+
 # Without stored bytecode, every process of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools model-server test-integrations clean
+.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools model-server test-integrations clean
 
-demo: $(READY)  ## show how an agent remembers, recalls, forgets, and knows that it forgot
+demo: $(READY) view  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
 
 demo-picture: $(READY_DEV)  ## record the demo as docs/demo.svg
 	$(BIN)/python -m tests.tidy.generate_demo_picture
 
-serve: $(READY)  ## run the daemon on http://127.0.0.1:8420
+serve: $(READY) view  ## run the daemon on http://127.0.0.1:8420, with the web view at /ui
 	exec $(BIN)/ebbtide serve
+
+view: $(READY)  ## build the web view if its sources have changed; downloads Node (61 MB) if there is none
+	@$(BIN)/python build_view.py || echo "The daemon starts without the web view; its page /ui says so."
 
 test: $(READY_DEV)  ## a sample of every kind of test: in parallel, then the tests that measure time; make test WORKERS=6 on a larger machine
 	$(PARALLEL_TESTS) -m "not alone and not full"

@@ -55,6 +55,7 @@ from ebbtide.offload.pool import TextWorkers
 from ebbtide.priority import RequestPriority
 from ebbtide.process.supervision import Supervision
 from ebbtide.process.watchdog import BEAT_S
+from ebbtide.rest import view_files
 from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
@@ -486,4 +487,6 @@ def log_listening(settings: Settings, url: str, grpc_target: str) -> None:
     # On a terminal the banner has the settings.
     tree: dict[str, object] = settings.model_dump(mode="json")
     (log.info if settings.log.format == "json" else log.debug)("settings in force", **tree)
+    if settings.server.ui and not view_files.is_built(view_files.FILES):
+        log.info("no web view in this installation", help=f"{url}{view_files.PATH}")
     log.info("listening", url=url, grpc=grpc_target, version=__version__)

@@ -85,6 +85,7 @@ class ServerSettings(_Section):
     grpc_max_concurrent_streams: Annotated[int, Field(ge=1, le=100_000)] = Field(
         1000, description="Most concurrent gRPC calls on one connection; further ones wait."
     )
+    ui: bool = Field(True, description="Whether the REST port serves the web view at /ui; see docs/web.md.")
     allow_insecure: bool = Field(
         False, description="Allow listening beyond this machine while `access.authentication` is off."
     )

@@ -83,7 +83,7 @@ class Rest:
         method, _, path = REQUIREMENTS[name][0].partition(" ")
         # The scope of a tool is that of its operation; tests/contract/test_tools.py checks it.
         ids = {"node_id": "n1", "batch_id": "b1", "ruling_id": "r1", "message": "m1", "index": 0}
-        path = path.format(agent_id=agent, name="no_tool", **ids)
+        path = path.replace(":path", "").format(agent_id=agent, name="no_tool", path="a/ann", **ids)
         path += {"DocumentationFiles": "/swagger-ui.css", "Mem0": "/v1/ping/"}.get(name, "")
         body = b"{}" if method in ("POST", "PUT", "PATCH") else None
         kind = "application/octet-stream" if name == "RestoreAgent" else "application/json"

@@ -169,8 +169,9 @@ def every_route(service: Service) -> list[tuple[str, str]]:
             found.append(("GET", f"{route.path}/{MOUNTED[route.path]}"))
             continue
         path = (
-            route.path.format(
+            route.path.replace(":path", "").format(
                 agent_id="ann",
+                path="a/ann",
                 node_id="n1",
                 batch_id="b1",
                 name="recall",
@@ -229,8 +230,8 @@ async def test_users_and_own_pages_are_answered(site: Site) -> None:
 
 
 async def test_only_pages_open_from_a_link_on_another_site(site: Site) -> None:
-    """A link opens only / and /docs; a frame, an image, a script and a form open not even them."""
-    pages = [("GET", "/"), ("GET", "/docs")]
+    """A link opens only /, /docs and the web view; a frame, an image, a script and a form open not even them."""
+    pages = [("GET", "/"), ("GET", "/docs"), ("GET", "/ui"), ("GET", "/ui/a/ann")]
     for method, path in pages:
         response = await site.client.request(method, path, headers={**OPENS_A_TAB, "Accept": "text/html"})
         assert response.status_code == 200
@@ -248,11 +249,13 @@ async def test_only_pages_open_from_a_link_on_another_site(site: Site) -> None:
         {"Sec-Fetch-Dest": ""},
         {"Origin": "https://evil.example"},
     ):
-        response = await site.client.get("/docs", headers={**OPENS_A_TAB, **changed})
-        assert (response.status_code, reason(response)) == (403, "ORIGIN_NOT_ALLOWED"), changed
+        for page in ("/docs", "/ui"):
+            response = await site.client.get(page, headers={**OPENS_A_TAB, **changed})
+            assert (response.status_code, reason(response)) == (403, "ORIGIN_NOT_ALLOWED"), changed
     twice = [*OPENS_A_TAB.items(), ("Sec-Fetch-Dest", "iframe")]
     assert (await site.client.get("/docs", headers=twice)).status_code == 403
     assert (await site.client.post("/docs", headers=OPENS_A_TAB)).status_code == 403
+    assert (await site.client.get("/ui/../v1/agents", headers=OPENS_A_TAB)).status_code == 403
 
 
 @pytest.mark.parametrize("listed", ["http://localhost:3000", "*"])

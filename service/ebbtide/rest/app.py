@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ebbtide.errors import EbbtideError
-from ebbtide.rest import moving, problems
+from ebbtide.rest import moving, problems, view_files
 from ebbtide.rest.documents import documents
 from ebbtide.rest.forwarding import Forwarding
 from ebbtide.rest.home import home
@@ -19,6 +19,7 @@ from ebbtide.rest.mcp import mcp_routes
 from ebbtide.rest.mem0 import mem0_routes
 from ebbtide.rest.proxy_paths import api_of
 from ebbtide.rest.routes import routes
+from ebbtide.rest.view import view_routes
 from ebbtide.verbs.service import Service
 
 COMPRESSED_FROM_BYTES = 1024
@@ -35,8 +36,8 @@ normalised for each request.
 
 
 class _Compression(GZipMiddleware):
-    """Compresses responses except files, which are compressed already or too large for the event loop, and except those
-    of the memory proxy, which are passed on as they are.
+    """Compresses responses except files, which are compressed already or too large for the event loop, files of the web
+    view, which are compressed once, and responses of the memory proxy, which are passed on as they are.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -44,13 +45,16 @@ class _Compression(GZipMiddleware):
         self.exclude_content_types = UNCOMPRESSED
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_sent_as_is = moving.is_file(scope) or (scope["type"] == "http" and api_of(scope["path"]))
+        path = scope["path"] if scope["type"] == "http" else ""
+        is_sent_as_is = moving.is_file(scope) or api_of(path) or view_files.is_view(path)
         await (self.app if is_sent_as_is else super().__call__)(scope, receive, send)
 
 
 def create_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
     app = Starlette(routes=[*routes(), *mcp_routes(), *mem0_routes(), Route("/", home), *documents()])
+    if service.settings.server.ui:
+        app.router.routes.extend(view_routes(view_files.FILES))
     if service.settings.proxy.upstreams:
         # Imported here, so that only daemons with a proxy load it and an HTTP client.
         from ebbtide.rest.proxy import proxy_routes

@@ -48,6 +48,7 @@ from ebbtide.rest import mem0_paths
 from ebbtide.rest.connections import PIECE_BYTES, Holder, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem, supports_head
 from ebbtide.rest.proxy_paths import api_of, authorizations
+from ebbtide.rest.view_files import is_view
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
 from ebbtide.verbs.catalogue import OPEN_ROUTES
@@ -65,7 +66,7 @@ WATCH_AFTER_S = 0.05
 """A request that takes longer than this is cancelled if its client disconnects."""
 
 PAGES = frozenset({"/", "/docs"})
-"""Pages that a link on another site may open: they contain no data."""
+"""Pages that a link on another site may open, and those of the web view: they contain no data."""
 
 SEARCHED_FOR_OAUTH = ("/.well-known/", "/register")
 """Where a client looks for an OAuth server after a 401. There is none: with and without a key they answer 404, because
@@ -257,7 +258,8 @@ class HttpChecks:
         origin = headers.get("origin")
         if origin is not None and self._is_listed(origin):
             return
-        if scope["method"] == "GET" and scope["path"] in PAGES and _opens_a_tab(headers):
+        is_page = scope["path"] in PAGES or is_view(scope["path"])
+        if scope["method"] == "GET" and is_page and _opens_a_tab(headers):
             return
         raise Forbidden(
             "Requests from web pages of other sites (Sec-Fetch-Site) are not allowed. See server.cors_origins.",
@@ -267,9 +269,7 @@ class HttpChecks:
     def _admit(self, scope: Scope, headers: Headers) -> None:
         """Authenticate the caller. A browser's preflight request has no credentials."""
         is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
-        is_open = f"{scope['method']} {scope['path']}" in OPEN_ROUTES
-        is_open = is_open or scope["path"].startswith(SEARCHED_FOR_OAUTH)
-        if is_open or (is_preflight and self._origins):
+        if _is_open(scope) or (is_preflight and self._origins):
             return
         # The address of the connection: an attacker could choose that in a header.
         address = scope["client"][0] if scope.get("client") else ""
@@ -338,6 +338,14 @@ def _verb(scope: Scope) -> str:
     """Return the verb of a request, by the name that both transports have for it; `none` for other routes."""
     route = scope.get("route")
     return "none" if route is None else str(route.name)
+
+
+def _is_open(scope: Scope) -> bool:
+    """Return whether a request needs no key. A browser loads the files of the web view without one."""
+    method, path = scope["method"], scope["path"]
+    if f"{method} {path}" in OPEN_ROUTES or path.startswith(SEARCHED_FOR_OAUTH):
+        return True
+    return method == "GET" and is_view(path)
 
 
 def _opens_a_tab(headers: Headers) -> bool:

@@ -556,8 +556,12 @@ PAGES: Mapping[str, tuple[str, Requirement]] = {
     "Documentation": ("GET /docs", ANY_KEY),
     "DocumentationStart": ("GET /docs/start.js", ANY_KEY),
     "DocumentationFiles": ("GET /docs/files", ANY_KEY),
+    "View": ("GET /ui", OPEN),
+    "ViewFiles": ("GET /ui/{path:path}", OPEN),
 }
-"""Routes without a verb: the documentation, and MCP and mem0's API, whose calls require what their verbs do."""
+"""Routes without a verb: the documentation, the web view, and MCP and mem0's API, whose calls require what their verbs
+do.
+"""
 
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in CATALOGUE}
 """The catalogue by name."""

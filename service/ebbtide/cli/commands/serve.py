@@ -180,6 +180,7 @@ def banner(url: str, settings: Settings) -> str:
     key = "" if settings.access.authentication == "off" else ' -H "authorization: Bearer $EBBTIDE_API_KEY"'
     rows = {
         "address": url,
+        **({"web view": _view(url)} if settings.server.ui else {}),
         "docs": f"{url}/docs",
         "data directory": str(settings.store.data_dir),
         "model": _model(settings),
@@ -189,6 +190,13 @@ def banner(url: str, settings: Settings) -> str:
     }
     lines = [f"  {name:<16}{value}" for name, value in rows.items()]
     return "\n".join(["", f"Ebbtide {__version__}", *lines, ""])
+
+
+def _view(url: str) -> str:
+    from ebbtide.rest import view_files
+
+    place = f"{url}{view_files.PATH}"
+    return place if view_files.is_built(view_files.FILES) else f"not in this installation, see {place}"
 
 
 def _model(settings: Settings) -> str:
