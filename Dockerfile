@@ -15,7 +15,12 @@ RUN python -m venv /opt/ebbtide
 COPY pyproject.toml ./
 RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['embeddings-multilingual'], sep='\n')" > requirements.txt
 RUN /opt/ebbtide/bin/pip install --requirement requirements.txt
-COPY README.md LICENSE ./
+# The web view. Node is needed only here, in an environment that is not copied.
+COPY build_view.py ./
+COPY clients/typescript/src ./clients/typescript/src
+COPY web ./web
+RUN python -m venv tools && tools/bin/python build_view.py
+COPY README.md LICENSE hatch_build.py ./
 COPY service ./service
 COPY clients/python/src ./clients/python/src
 RUN /opt/ebbtide/bin/pip install --no-deps .

