@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from ebbtide.ids import AgentId
+from ebbtide.rest import view_files
 from ebbtide.store.directory.data_directory import directory_name
 from tests.support.process import Daemon, running_daemon
 
@@ -460,18 +461,20 @@ def test_log_holds_no_content_and_no_forged_line(tmp_path: Path, form: str) -> N
 
 
 def test_settings_start_and_stop_are_logged(tmp_path: Path) -> None:
-    """The log contains the settings of a daemon, its addresses and its normal stop."""
+    """The log contains the settings of a daemon, its addresses and its normal stop, and once that there is no view."""
+    is_built = view_files.is_built(view_files.FILES)
     with running_daemon(tmp_path / "data") as daemon:
         assert daemon.stop() == 0
         events = [json.loads(line) for line in daemon.log.splitlines() if line.startswith("{")]
         assert [event["event"] for event in events] == [
             "settings in force",
+            *(() if is_built else ("no web view in this installation",)),
             "listening",
             "stopping",
             "stopped",
         ]
         assert events[0]["store"]["data_dir"] == str(tmp_path / "data")
-        assert events[1]["url"] == daemon.url
+        assert events[-3]["url"] == daemon.url
 
 
 def test_background_work_is_not_logged_under_a_request(tmp_path: Path) -> None:

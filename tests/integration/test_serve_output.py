@@ -23,6 +23,7 @@ from ebbtide.cli import failures
 from ebbtide.cli.commands.serve import banner
 from ebbtide.cli.daemon_settings import settings_in_force
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.rest import view_files
 from ebbtide_client import Client, ConnectionFailed, Retries
 from tests.support.process import ROOT, Daemon
 
@@ -60,12 +61,13 @@ def test_a_terminal_gets_a_banner(tmp_path: Path) -> None:
     start = next(number for number, line in enumerate(lines) if line.startswith("Ebbtide "))
     assert all(not line.startswith(("{", "timestamp=")) for line in lines[:start]), "the banner comes first"
     rows = dict(
-        line.split(maxsplit=1) for line in lines[start + 1 : start + 8] if "data directory" not in line
+        line.split(maxsplit=1) for line in lines[start + 1 : start + 9] if "data directory" not in line
     )
     assert (
         re.fullmatch(r"http://127\.0\.0\.1:\d+", rows["address"])
         and rows["docs"] == f"{rows['address']}/docs"
     )
+    assert f"{rows['address']}/ui" in lines[start + 2]
     assert rows["model"].startswith("built in") and rows["embedder"] and rows["stop"] == "Ctrl-C"
     assert f"  data directory  {tmp_path / 'data'}" in lines
 
@@ -102,6 +104,17 @@ def test_the_banner_names_the_models_in_use(
     rows = {line[2:18].strip(): line[18:] for line in lines if line.startswith("  ")}
     assert rows["model"].startswith(model)
     assert rows["embedder"] == embedder
+
+
+def test_the_banner_names_the_web_view(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The banner has the address of the view, says if it is not installed, and omits it if it is switched off."""
+    monkeypatch.setattr(view_files, "FILES", tmp_path)
+    row = "  web view        "
+    shown = banner("http://127.0.0.1:1", settings_in_force({}))
+    assert f"{row}not in this installation, see http://127.0.0.1:1/ui" in shown
+    (tmp_path / "index.html").touch()
+    assert f"{row}http://127.0.0.1:1/ui\n" in banner("http://127.0.0.1:1", settings_in_force({}))
+    assert "web view" not in banner("http://127.0.0.1:1", settings_in_force({"server": {"ui": False}}))
 
 
 def test_a_pipe_gets_json_only(tmp_path: Path) -> None:
