@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Annotated
 
 import msgspec
@@ -99,24 +99,45 @@ class EventRecord(msgspec.Struct, frozen=True, array_like=True):
         return sum(run.count for run in self.runs)
 
 
-class _PackedRun(msgspec.Struct, frozen=True, array_like=True):
+class PackedRun(msgspec.Struct, frozen=True, array_like=True):
     """A run as it is stored."""
 
-    kind: Annotated[int, msgspec.Meta(ge=0, lt=len(EventKind))]
+    code: Annotated[int, msgspec.Meta(ge=0, lt=len(EventKind))]
     """The position of the kind in `EventKind`."""
     numbers: list[Annotated[int, msgspec.Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]]
     """Column by column, the first number and then differences: most take one byte."""
     names: tuple[Name, ...]
+
+    @property
+    def kind(self) -> str:
+        """The kind of the events."""
+        return _KINDS[self.code]
+
+    @property
+    def count(self) -> int:
+        """The number of events."""
+        width = _WIDTHS[self.code]
+        return len(self.numbers) // width if width else 1
+
+    @property
+    def columns(self) -> list[list[int]]:
+        """The numbers of each field of the events; one column for FocusMoved."""
+        size = self.count if _WIDTHS[self.code] else len(self.numbers)
+        return [
+            list(accumulate(self.numbers[start : start + size]))
+            for start in range(0, len(self.numbers), size or 1)
+        ]
 
 
 class _PackedRecord(msgspec.Struct, frozen=True, array_like=True):
     """The events of one commit as they are stored."""
 
     at_ms: Time
-    runs: list[_PackedRun]
+    runs: list[PackedRun]
 
 
 _KINDS = tuple(kind.value for kind in EventKind)
+_WIDTHS = tuple(len(FIELDS_OF[kind]) for kind in _KINDS)
 _CODES = {kind: code for code, kind in enumerate(_KINDS)}
 _decode_record = msgspec.msgpack.Decoder(_PackedRecord).decode
 
@@ -132,20 +153,31 @@ def decode_events(data: bytes) -> EventRecord:
     return EventRecord(record.at_ms, [_run(packed) for packed in record.runs])
 
 
-def _packed(run: EventRun) -> _PackedRun:
+def packed_runs(data: bytes) -> list[PackedRun]:
+    """Return the events of one commit as they are stored. Raise DecodeError for bytes that are no valid record."""
+    runs = _decode_record(data).runs
+    for run in runs:
+        _refuse_incomplete(run)
+    return runs
+
+
+def _refuse_incomplete(run: PackedRun) -> None:
+    if len(run.numbers) % (_WIDTHS[run.code] or 1):
+        raise msgspec.ValidationError("a run has incomplete rows")
+
+
+def _packed(run: EventRun) -> PackedRun:
     width = len(FIELDS_OF[run.kind]) or 1
     numbers: list[int] = np.frombuffer(run.numbers, dtype="<u8").tolist()
     if len(numbers) > width:
         columns = (numbers[place::width] for place in range(width))
         numbers = [after - before for column in columns for before, after in pairwise([0, *column])]
-    return _PackedRun(_CODES[run.kind], numbers, run.names)
+    return PackedRun(_CODES[run.kind], numbers, run.names)
 
 
-def _run(packed: _PackedRun) -> EventRun:
-    kind = _KINDS[packed.kind]
-    width = len(FIELDS_OF[kind])
-    if len(packed.numbers) % (width or 1):
-        raise msgspec.ValidationError("a run has incomplete rows")
+def _run(packed: PackedRun) -> EventRun:
+    _refuse_incomplete(packed)
+    kind, width = packed.kind, _WIDTHS[packed.code]
     columns = np.cumsum(np.array(packed.numbers, dtype="<i8").reshape(width or 1, -1), axis=1)
     count = columns.shape[1] if width else 1
     return EventRun(kind, count, columns.T.astype("<u8").tobytes(), packed.names)

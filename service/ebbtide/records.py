@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -499,6 +499,27 @@ class ScanColumns:
     count: NDArray[np.int64]
     last_pass: NDArray[np.int64]
     is_kept: NDArray[np.bool_]
+
+
+class Life(NamedTuple):
+    """The life of a memory or statement, in numbers."""
+
+    after: int
+    """Completed passes when it was made."""
+    length: int
+    """Characters that it had at first."""
+    forgotten_in: int = 0
+    """The pass that forgot it; 0 while it lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifeColumns:
+    """Lives as arrays, one entry for each memory, by id."""
+
+    node_id: NDArray[np.int64]
+    after: NDArray[np.int64]
+    length: NDArray[np.int64]
+    forgotten_in: NDArray[np.int64]
 
 
 class PassState(msgspec.Struct, frozen=True, array_like=True):

@@ -248,6 +248,15 @@ export class Ebbtide {
     return this.#send("GET", path`/v1/agents/${agentId}/map`, { query: request }, options);
   }
 
+  /** Return when memories were made, shortened and forgotten, as columns of numbers. */
+  async getHistory(
+    agentId: string,
+    request: RequestOf<"getHistory"> = {},
+    options?: CallOptions,
+  ): Result<"getHistory"> {
+    return this.#send("GET", path`/v1/agents/${agentId}/history`, { query: request }, options);
+  }
+
   /** Create a link between two living nodes, or set its strength. */
   async createLink(agentId: string, request: RequestOf<"createLink">, options?: CallOptions): Result<"createLink"> {
     return this.#send("POST", path`/v1/agents/${agentId}/links`, { body: request }, options);

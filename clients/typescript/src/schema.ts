@@ -472,6 +472,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agent_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get History
+         * @description Return when memories were made, shortened and forgotten, as columns of numbers.
+         */
+        get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents/{agent_id}/nodes/{node_id}/pin": {
         parameters: {
             query?: never;
@@ -1232,6 +1252,29 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The lives of memories and statements, as columns. */
+        AgentHistory: {
+            /** @description The number of passes completed before the oldest event that is kept. Shortenings, focus and erasures of earlier passes are missing. */
+            first_pass: number;
+            /** @description Completed compression passes since creation. */
+            passes: number;
+            /** @description Whether the events since creation are kept. */
+            complete: boolean;
+            /** @description Number of the latest event that the page reflects. Follow the events after that of the first page. */
+            last_event: number;
+            /** @description Births, without those of deleted memories. */
+            born: components["schemas"]["HistoryBorn"];
+            /** @description Shortenings, without those of deleted memories. */
+            shortened: components["schemas"]["HistoryShortened"];
+            /** @description Memories and statements that a pass forgot. */
+            forgotten: components["schemas"]["HistoryForgotten"];
+            /** @description Deletions of memories that lived. */
+            erased: components["schemas"]["HistoryErased"];
+            /** @description Changes of the focus. */
+            focus: components["schemas"]["HistoryFocus"];
+            /** @description Empty on the last page. */
+            next_page_token: string;
+        };
         /** @description The current state of an agent. */
         AgentInfo: {
             /**
@@ -2435,6 +2478,47 @@ export interface components {
              * @default 0.1.0
              */
             version: string;
+        };
+        /** @description Columns with one entry for each memory and statement that was made, by id. */
+        HistoryBorn: {
+            /** @description Number of the node: 17 is n17. */
+            id: number[];
+            /** @description Completed passes when it was made. */
+            after: number[];
+            /** @description Characters that it had at first. */
+            length: number[];
+        };
+        /** @description Columns with one entry for each memory and statement that was deleted, in order. */
+        HistoryErased: {
+            /** @description Number of the node. */
+            id: number[];
+            /** @description Number of the event of its deletion. */
+            event: number[];
+        };
+        /** @description Columns with one entry for each change of the focus, in order, and the memories in focus. */
+        HistoryFocus: {
+            /** @description Completed passes at that time. */
+            pass_number: number[];
+            /** @description Where its memories begin in `id`; they end where those of the next begin. */
+            offset: number[];
+            /** @description Numbers of the memories in focus, newest first, one change after the other. */
+            id: number[];
+        };
+        /** @description Columns with one entry for each memory and statement that a pass forgot, by id. */
+        HistoryForgotten: {
+            /** @description Number of the node. */
+            id: number[];
+            /** @description The pass that forgot it. */
+            pass_number: number[];
+        };
+        /** @description Columns with one entry for each shortening, in order. */
+        HistoryShortened: {
+            /** @description Number of the node. */
+            id: number[];
+            /** @description The pass that shortened it. */
+            pass_number: number[];
+            /** @description Characters that it had then. */
+            length: number[];
         };
         /** @description A link from another node. */
         LinkIn: {
@@ -6069,6 +6153,67 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentMap"];
+                };
+            };
+            /** @description The request, the agent or a limit does not allow it. */
+            "4XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Temporarily unavailable, or an internal error. */
+            "5XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getHistory: {
+        parameters: {
+            query?: {
+                /** @description Most lives and events on the page, 1-200000; default 100000. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first page. */
+                page_token?: string;
+                /** @description Only what happened from this pass on; births count with `after`. */
+                from_pass?: number;
+                /** @description Only what happened up to this pass; births count with `after`. */
+                to_pass?: number;
+            };
+            header?: {
+                /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path: {
+                /**
+                 * @description Id of the agent: 1-128 characters of any script.
+                 * @example ann
+                 */
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lives of memories and statements, as columns. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentHistory"];
                 };
             };
             /** @description The request, the agent or a limit does not allow it. */

@@ -46,6 +46,7 @@ from ebbtide.records import (
     EmbeddingState,
     Entity,
     Identity,
+    Life,
     MessageRecord,
     Node,
     NodeFacts,
@@ -91,6 +92,9 @@ LMDB_ENGINE: Final = "0.9"
 SCANS_PER_BLOCK: Final = 1024
 """Nodes whose scan counters share one value of SCANS."""
 
+LIVES_PER_BLOCK: Final = 64
+"""Memories whose lives share one value of LIVES."""
+
 MESSAGES_PER_BLOCK: Final = 16
 """Messages whose citing nodes share one value of CITINGS."""
 
@@ -120,6 +124,11 @@ KEPT_BIT: Final = 1 << 31
 """Set in the count of a statement that passes skip."""
 SCAN_BLOCK_BYTES: Final = SCANS_PER_BLOCK * SCAN_ROW.itemsize
 
+_LIFE = struct.Struct(">III")
+LIFE_ROW: Final = np.dtype([("first_pass", ">u4"), ("length", ">u4"), ("forgotten_in", ">u4")])
+"""The life of a memory: the pass after its birth, so that a row of zeros is none."""
+LIFE_BLOCK_BYTES: Final = LIVES_PER_BLOCK * _LIFE.size
+
 link_value = _LINK.pack
 link_prefix = _LINK_PREFIX.pack
 """The first bytes of a link value: target and relation id."""
@@ -138,6 +147,21 @@ def from_scan_block(value: bytes) -> np.ndarray[Any, Any]:
 def scan_block(rows: np.ndarray[Any, Any]) -> bytes:
     """Return the counters of a block as bytes, without the zeros at the end."""
     return rows.tobytes().rstrip(b"\0")
+
+
+def life_in(block: bytes, node_id: int) -> Life | None:
+    """Return the life of a memory in the block of its id; None if it has none."""
+    place = node_id % LIVES_PER_BLOCK * _LIFE.size
+    first, length, forgotten_in = _LIFE.unpack(block[place : place + _LIFE.size].ljust(_LIFE.size, b"\0"))
+    return Life(first - 1, length, forgotten_in) if first else None
+
+
+def with_life(block: bytes, node_id: int, life: Life | None) -> bytes:
+    """Return a block with another life of a memory, without the zeros at the end."""
+    changed = bytearray(block.ljust(LIFE_BLOCK_BYTES, b"\0"))
+    row = (0, 0, 0) if life is None else (life.after + 1, life.length, life.forgotten_in)
+    _LIFE.pack_into(changed, node_id % LIVES_PER_BLOCK * _LIFE.size, *row)
+    return bytes(changed.rstrip(b"\0"))
 
 
 def text_key(content: str) -> bytes:
@@ -212,6 +236,7 @@ class Table(Generic[V]):
 _ID = number(Id)
 _HASH = fixed(HASH_BYTES)
 _SCAN_BLOCK = number(Annotated[int, Meta(ge=0, le=MAX_NUMBER // SCANS_PER_BLOCK)])
+_LIFE_BLOCK = number(Annotated[int, Meta(ge=0, le=MAX_NUMBER // LIVES_PER_BLOCK)])
 _CITING_BLOCK = number(Annotated[int, Meta(ge=0, le=MAX_NUMBER // MESSAGES_PER_BLOCK)])
 _MESSAGE_IN_BLOCK = Annotated[int, Meta(ge=0, lt=MESSAGES_PER_BLOCK)]
 
@@ -230,6 +255,7 @@ LINKS = Table[LinkValue](
     has_duplicates=True,
 )
 SCANS = Table[bytes](b"scans", _SCAN_BLOCK, fixed(), b"\7", "node.scans, node.last_pass")
+LIVES = Table[bytes](b"lives", _LIFE_BLOCK, fixed(), b"\x0d", "node.born_after, forgotten")
 RELATIONS = Table[str](
     b"relations", small_number(RelationId), text(RelationName), b"\2", "relation", is_sealed=True
 )
@@ -298,6 +324,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     CONCEPTS,
     LINKS,
     SCANS,
+    LIVES,
     RELATIONS,
     RELATION_IDS,
     MESSAGES,
@@ -416,6 +443,8 @@ class MetaEntries:
     """The key of the agent's deletion proofs."""
     citings_due = Entry(FLAG, default=False)
     """Whether an upgrade has left CITINGS to be written: that needs the key of an encrypted store."""
+    has_lives = Entry(FLAG, default=False)
+    """Whether LIVES has every memory. A store of an Ebbtide without that table is completed when it is opened."""
     compaction_due = Entry(FLAG, default=False)
     """Whether the file may still contain texts that were erased."""
     leftovers = Entry(FLAG, default=False)

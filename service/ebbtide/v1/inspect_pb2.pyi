@@ -1195,6 +1195,293 @@ class MapLinks(_message.Message):
 Global___MapLinks: _TypeAlias = MapLinks  # noqa: Y015
 
 @_typing.final
+class GetHistoryRequest(_message.Message):
+    """Which page of the history to return."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    FROM_PASS_FIELD_NUMBER: _builtins.int
+    TO_PASS_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    page_size: _builtins.int
+    """Most lives and events on the page, 1-200000; default 100000."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before; empty for the first page."""
+    from_pass: _builtins.int
+    """Only what happened from this pass on; births count with `after`."""
+    to_pass: _builtins.int
+    """Only what happened up to this pass; births count with `after`."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        page_size: _builtins.int | None = ...,
+        page_token: _builtins.str = ...,
+        from_pass: _builtins.int | None = ...,
+        to_pass: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_from_pass", b"_from_pass", "_page_size", b"_page_size", "_to_pass", b"_to_pass", "from_pass", b"from_pass", "page_size", b"page_size", "to_pass", b"to_pass"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_from_pass", b"_from_pass", "_page_size", b"_page_size", "_to_pass", b"_to_pass", "agent_id", b"agent_id", "from_pass", b"from_pass", "page_size", b"page_size", "page_token", b"page_token", "to_pass", b"to_pass"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__from_pass: _TypeAlias = _typing.Literal["from_pass"]  # noqa: Y015
+    _WhichOneofArgType__from_pass: _TypeAlias = _typing.Literal["_from_pass", b"_from_pass"]  # noqa: Y015
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
+    _WhichOneofReturnType__to_pass: _TypeAlias = _typing.Literal["to_pass"]  # noqa: Y015
+    _WhichOneofArgType__to_pass: _TypeAlias = _typing.Literal["_to_pass", b"_to_pass"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__from_pass) -> _WhichOneofReturnType__from_pass | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__to_pass) -> _WhichOneofReturnType__to_pass | None: ...
+
+Global___GetHistoryRequest: _TypeAlias = GetHistoryRequest  # noqa: Y015
+
+@_typing.final
+class GetHistoryResponse(_message.Message):
+    """The lives of memories and statements, as columns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_PASS_FIELD_NUMBER: _builtins.int
+    PASSES_FIELD_NUMBER: _builtins.int
+    COMPLETE_FIELD_NUMBER: _builtins.int
+    LAST_EVENT_FIELD_NUMBER: _builtins.int
+    BORN_FIELD_NUMBER: _builtins.int
+    SHORTENED_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
+    ERASED_FIELD_NUMBER: _builtins.int
+    FOCUS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    first_pass: _builtins.int
+    """The number of passes completed before the oldest event that is kept. Shortenings, focus and erasures of earlier
+    passes are missing.
+    """
+    passes: _builtins.int
+    """Completed compression passes since creation."""
+    complete: _builtins.bool
+    """Whether the events since creation are kept."""
+    last_event: _builtins.int
+    """Number of the latest event that the page reflects. Follow the events after that of the first page."""
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def born(self) -> Global___HistoryBorn:
+        """Births, without those of deleted memories."""
+
+    @_builtins.property
+    def shortened(self) -> Global___HistoryShortened:
+        """Shortenings, without those of deleted memories."""
+
+    @_builtins.property
+    def forgotten(self) -> Global___HistoryForgotten:
+        """Memories and statements that a pass forgot."""
+
+    @_builtins.property
+    def erased(self) -> Global___HistoryErased:
+        """Deletions of memories that lived."""
+
+    @_builtins.property
+    def focus(self) -> Global___HistoryFocus:
+        """Changes of the focus."""
+
+    def __init__(
+        self,
+        *,
+        first_pass: _builtins.int = ...,
+        passes: _builtins.int = ...,
+        complete: _builtins.bool = ...,
+        last_event: _builtins.int = ...,
+        born: Global___HistoryBorn | None = ...,
+        shortened: Global___HistoryShortened | None = ...,
+        forgotten: Global___HistoryForgotten | None = ...,
+        erased: Global___HistoryErased | None = ...,
+        focus: Global___HistoryFocus | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["born", b"born", "erased", b"erased", "focus", b"focus", "forgotten", b"forgotten", "shortened", b"shortened"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["born", b"born", "complete", b"complete", "erased", b"erased", "first_pass", b"first_pass", "focus", b"focus", "forgotten", b"forgotten", "last_event", b"last_event", "next_page_token", b"next_page_token", "passes", b"passes", "shortened", b"shortened"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHistoryResponse: _TypeAlias = GetHistoryResponse  # noqa: Y015
+
+@_typing.final
+class HistoryBorn(_message.Message):
+    """Columns with one entry for each memory and statement that was made, by id."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the node: 17 is n17."""
+
+    @_builtins.property
+    def after(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Completed passes when it was made."""
+
+    @_builtins.property
+    def length(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Characters that it had at first."""
+
+    def __init__(
+        self,
+        *,
+        id: _abc.Iterable[_builtins.int] | None = ...,
+        after: _abc.Iterable[_builtins.int] | None = ...,
+        length: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "id", b"id", "length", b"length"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryBorn: _TypeAlias = HistoryBorn  # noqa: Y015
+
+@_typing.final
+class HistoryShortened(_message.Message):
+    """Columns with one entry for each shortening, in order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the node."""
+
+    @_builtins.property
+    def pass_number(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The pass that shortened it."""
+
+    @_builtins.property
+    def length(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Characters that it had then."""
+
+    def __init__(
+        self,
+        *,
+        id: _abc.Iterable[_builtins.int] | None = ...,
+        pass_number: _abc.Iterable[_builtins.int] | None = ...,
+        length: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "length", b"length", "pass_number", b"pass_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryShortened: _TypeAlias = HistoryShortened  # noqa: Y015
+
+@_typing.final
+class HistoryForgotten(_message.Message):
+    """Columns with one entry for each memory and statement that a pass forgot, by id."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the node."""
+
+    @_builtins.property
+    def pass_number(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The pass that forgot it."""
+
+    def __init__(
+        self,
+        *,
+        id: _abc.Iterable[_builtins.int] | None = ...,
+        pass_number: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "pass_number", b"pass_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryForgotten: _TypeAlias = HistoryForgotten  # noqa: Y015
+
+@_typing.final
+class HistoryErased(_message.Message):
+    """Columns with one entry for each memory and statement that was deleted, in order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the node."""
+
+    @_builtins.property
+    def event(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the event of its deletion."""
+
+    def __init__(
+        self,
+        *,
+        id: _abc.Iterable[_builtins.int] | None = ...,
+        event: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryErased: _TypeAlias = HistoryErased  # noqa: Y015
+
+@_typing.final
+class HistoryFocus(_message.Message):
+    """Columns with one entry for each change of the focus, in order, and the memories in focus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pass_number(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Completed passes at that time."""
+
+    @_builtins.property
+    def offset(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Where its memories begin in `id`; they end where those of the next begin."""
+
+    @_builtins.property
+    def id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers of the memories in focus, newest first, one change after the other."""
+
+    def __init__(
+        self,
+        *,
+        pass_number: _abc.Iterable[_builtins.int] | None = ...,
+        offset: _abc.Iterable[_builtins.int] | None = ...,
+        id: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "offset", b"offset", "pass_number", b"pass_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryFocus: _TypeAlias = HistoryFocus  # noqa: Y015
+
+@_typing.final
 class EntityInfo(_message.Message):
     """The current state of an entity: a name that memories are linked with."""
 

@@ -318,6 +318,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetMapRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetMapResponse.FromString,
                 _registered_method=True)
+        self.GetHistory = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetHistory',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.FromString,
+                _registered_method=True)
         self.UpdateNode = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/UpdateNode',
                 request_serializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.SerializeToString,
@@ -803,6 +808,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetHistory(self, request, context):
+        """Return when memories were made, shortened and forgotten, as columns of numbers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def UpdateNode(self, request, context):
         """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live.
         """
@@ -1182,6 +1194,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetMap,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetMapRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetMapResponse.SerializeToString,
+            ),
+            'GetHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetHistory,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.SerializeToString,
             ),
             'UpdateNode': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateNode,
@@ -2695,6 +2712,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/GetMap',
             ebbtide_dot_v1_dot_inspect__pb2.GetMapRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.GetMapResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetHistory',
+            ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

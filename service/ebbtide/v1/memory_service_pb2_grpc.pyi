@@ -209,6 +209,8 @@ class MemoryServiceStub:
     """List live links by source, with their current strength."""
     GetMap: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetMapRequest, _inspect_pb2.GetMapResponse]
     """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
+    GetHistory: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetHistoryRequest, _inspect_pb2.GetHistoryResponse]
+    """Return when memories were made, shortened and forgotten, as columns of numbers."""
     UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
     """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]
@@ -419,6 +421,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """List live links by source, with their current strength."""
     GetMap: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetMapRequest, _inspect_pb2.GetMapResponse]  # type: ignore[assignment]
     """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
+    GetHistory: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetHistoryRequest, _inspect_pb2.GetHistoryResponse]  # type: ignore[assignment]
+    """Return when memories were made, shortened and forgotten, as columns of numbers."""
     UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
     """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]  # type: ignore[assignment]
@@ -944,6 +948,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.GetMapResponse, _abc.Awaitable[_inspect_pb2.GetMapResponse]]:
         """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
+
+    @_abc_1.abstractmethod
+    def GetHistory(
+        self,
+        request: _inspect_pb2.GetHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.GetHistoryResponse, _abc.Awaitable[_inspect_pb2.GetHistoryResponse]]:
+        """Return when memories were made, shortened and forgotten, as columns of numbers."""
 
     @_abc_1.abstractmethod
     def UpdateNode(

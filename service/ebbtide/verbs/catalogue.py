@@ -31,6 +31,7 @@ from ebbtide.verbs import (
     events,
     focus,
     forget,
+    history,
     inspect,
     links,
     memories,
@@ -312,6 +313,10 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("GetMap", f"GET {A}/map", READ_AGENT, memory_map.get_map),
         *(memory_map.GetMapRequest, memory_map.AgentMap, "inspect"),
+    ),
+    Operation(
+        *("GetHistory", f"GET {A}/history", READ_AGENT, history.get_history),
+        *(history.GetHistoryRequest, history.AgentHistory, "inspect"),
     ),
     Operation(
         *("PinNode", f"PUT {A}/nodes/{{node_id}}/pin", WRITE_AGENT, focus.pin_node),

@@ -21,6 +21,8 @@ from tests.property.homes import Home
 SAID = "Zorblatt repairs xylorimbas in Quillhaven."
 REASON = "Because of Quillhaven."
 OTHER = "My cat Miso sleeps on the warm windowsill."
+SECOND = 2
+"""The number of the memory of OTHER."""
 
 
 @pytest.fixture
@@ -118,6 +120,7 @@ def filled(home: Home) -> list[Any]:
     home.remember([(SAID, [])], {})
     home.remember([(OTHER, [])], {})
     [first, second] = home.nodes()
+    assert second == SECOND
     # The model named a link after a memory that is forgotten now.
     home.workspace.commit(Change(links=[Link(second, first, "Quillhaven", 0.5, 0)]))
     home.workspace.commit(Change(forgotten=[first], focus=(second,)))
@@ -135,6 +138,8 @@ def left_in(home: Home) -> list[str]:
         values = home.store.read(lambda txn, one=table: [value for _, value in txn.tables.items(one)])
         found += [table.name.decode() for value in values if "Quillhaven" in str(table.value.decode(value))]
     found += ["an entry" for _ in home.store.read(lambda txn: list(txn.statements.entries()))]
+    lives = home.store.read(lambda txn: txn.lives.columns().node_id.tolist())
+    found += [f"life {number}" for number in lives if number != SECOND]
     batches = home.store.read(lambda txn: [one.number for one in txn.inbox.all()])
     return found + [f"batch {number}" for number in batches if number != 2]
 
@@ -142,9 +147,8 @@ def left_in(home: Home) -> list[str]:
 def test_nothing_derived_is_left(home: Home) -> None:
     """Words, statements, reasons, names of links and entities, and empty batches go with their messages."""
     items = filled(home)
-    assert {"nodes", "chunks", "assertions", "entities", "relations", "batch 1", "an entry"} <= {
-        *left_in(home)
-    }
+    parts = ("nodes", "chunks", "assertions", "entities", "relations", "batch 1", "an entry", "life 1")
+    assert {*parts} <= {*left_in(home)}
     remove(home, *items)
     home.workspace.compact()
     assert left_in(home) == []

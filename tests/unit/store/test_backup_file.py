@@ -241,6 +241,6 @@ def test_everything_that_is_stored_has_a_place_in_an_export() -> None:
             "proof_key",
             "next_event",
         ),  # the history of the agent where it was
-        *("sealed_with", "compaction_due", "leftovers", "citings_due"),  # they describe the file
+        *("sealed_with", "compaction_due", "leftovers", "citings_due", "has_lives"),  # they describe the file
         "statement_uses",  # it only orders results
     }

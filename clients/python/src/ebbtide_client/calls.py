@@ -21,6 +21,7 @@ from urllib.parse import quote
 from ebbtide_client import decoding, errors
 from ebbtide_client.arguments import checked
 from ebbtide_client.models import (
+    AgentHistory,
     AgentInfo,
     AgentListing,
     AgentMap,
@@ -621,6 +622,20 @@ def get_map(
     """Return living nodes as columns of numbers, for a picture of the whole memory; with `links="all"`, their links."""
     query = _query(links=links, page_size=page_size, page_token=page_token)
     return Call("GET", _of(agent_id, "map"), _reads(AgentMap), query=query, is_safe=True)
+
+
+@checked
+def get_history(
+    agent_id: str,
+    *,
+    from_pass: int | None = None,
+    to_pass: int | None = None,
+    page_size: int | None = None,
+    page_token: str = "",
+) -> Call[AgentHistory]:
+    """Return when memories were made, shortened and forgotten, as columns of numbers."""
+    query = _query(from_pass=from_pass, to_pass=to_pass, page_size=page_size, page_token=page_token)
+    return Call("GET", _of(agent_id, "history"), _reads(AgentHistory), query=query, is_safe=True)
 
 
 # --- changes and deletion ------------------------------------------------------------------------------

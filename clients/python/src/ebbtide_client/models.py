@@ -765,6 +765,70 @@ class Health:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HistoryBorn:
+    """Columns with one entry for each memory and statement that was made, by id."""
+
+    id: Sequence[int]
+    """Number of the node: 17 is n17."""
+
+    after: Sequence[int]
+    """Completed passes when it was made."""
+
+    length: Sequence[int]
+    """Characters that it had at first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HistoryErased:
+    """Columns with one entry for each memory and statement that was deleted, in order."""
+
+    id: Sequence[int]
+    """Number of the node."""
+
+    event: Sequence[int]
+    """Number of the event of its deletion."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HistoryFocus:
+    """Columns with one entry for each change of the focus, in order, and the memories in focus."""
+
+    pass_number: Sequence[int]
+    """Completed passes at that time."""
+
+    offset: Sequence[int]
+    """Where its memories begin in `id`; they end where those of the next begin."""
+
+    id: Sequence[int]
+    """Numbers of the memories in focus, newest first, one change after the other."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HistoryForgotten:
+    """Columns with one entry for each memory and statement that a pass forgot, by id."""
+
+    id: Sequence[int]
+    """Number of the node."""
+
+    pass_number: Sequence[int]
+    """The pass that forgot it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HistoryShortened:
+    """Columns with one entry for each shortening, in order."""
+
+    id: Sequence[int]
+    """Number of the node."""
+
+    pass_number: Sequence[int]
+    """The pass that shortened it."""
+
+    length: Sequence[int]
+    """Characters that it had then."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LinkIn:
     """A link from another node."""
 
@@ -1587,6 +1651,41 @@ class Message:
 
     refusal: str | None = None
     """The refusal of a model, in place of content; stored as text. `limits.max_message_chars` sets the limit."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentHistory:
+    """The lives of memories and statements, as columns."""
+
+    first_pass: int
+    """The number of passes completed before the oldest event that is kept. Shortenings, focus and erasures of earlier passes are missing."""
+
+    passes: int
+    """Completed compression passes since creation."""
+
+    complete: bool
+    """Whether the events since creation are kept."""
+
+    last_event: int
+    """Number of the latest event that the page reflects. Follow the events after that of the first page."""
+
+    born: HistoryBorn
+    """Births, without those of deleted memories."""
+
+    shortened: HistoryShortened
+    """Shortenings, without those of deleted memories."""
+
+    forgotten: HistoryForgotten
+    """Memories and statements that a pass forgot."""
+
+    erased: HistoryErased
+    """Deletions of memories that lived."""
+
+    focus: HistoryFocus
+    """Changes of the focus."""
+
+    next_page_token: str
+    """Empty on the last page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

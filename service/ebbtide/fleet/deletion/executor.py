@@ -539,6 +539,10 @@ class Step:
         self._remove_entries(gone - self.entities, ())
         self.remove_words()
 
+    def remove_lives(self) -> None:
+        """Delete the lives of forgotten memories that were made from deleted words."""
+        self.txn.lives.remove(one for one in self.forgotten if self.txn.nodes.get(one) is None)
+
     def _keywords_of(self, node_id: NodeId) -> Sequence[str]:
         node = self.txn.nodes.get(node_id)
         return () if node is None else node.keywords
@@ -637,6 +641,7 @@ REGISTER: Final = (
     ),
     Derived((layout.LINKS, layout.RELATIONS, layout.RELATION_IDS), Step.remove_link_names),
     Derived((layout.ENTITIES,), Step.remove_entities),
+    Derived((layout.LIVES,), Step.remove_lives),
     Derived(
         (layout.BATCHES, layout.INBOX, layout.PARKED, layout.DIGESTED, layout.RECEIPTS), Step.remove_batches
     ),

@@ -15,11 +15,18 @@ from typing import Any
 
 from ebbtide.events import fits
 from ebbtide.ids import batch_text_id, node_text_id
-from ebbtide.records import Batch, BatchState, Node, PassState, Source
+from ebbtide.records import Batch, BatchState, Life, Node, PassState, Source
 from ebbtide.statements import STATEMENT_KINDS, Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.chain import Verification
-from ebbtide.store.integrity.derived import are_passages_of, citations, citings, passages_fit, references
+from ebbtide.store.integrity.derived import (
+    are_passages_of,
+    citations,
+    citings,
+    life_fault,
+    passages_fit,
+    references,
+)
 from ebbtide.store.integrity.entries import EnoughFound, Entries, Finding
 from ebbtide.store.layout import META, Table, from_u32, from_u64, text_key, u32, u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
@@ -58,6 +65,7 @@ class _Check(Entries):
         self._check_entities()
         self._check_links()
         self._check_scans()
+        self._check_lives()
         self._check_references()
         self._check_queues()
         self._check_receipts()
@@ -286,6 +294,23 @@ class _Check(Entries):
                 self._note(layout.SCANS, name, "was scanned more often than there were passes")
             if scan.is_kept and node_id in self.nodes and self.nodes[node_id].kind not in STATEMENT_KINDS:
                 self._note(layout.SCANS, name, "is kept, but is no statement")
+
+    def _check_lives(self) -> None:
+        """Every memory has a life that fits it, and every other life ended in a pass."""
+        if not self._txn.meta.has_lives:
+            return
+        current, lives = self._txn.meta.finished_passes + 1, self._txn.lives.columns()
+        living, highest = dict(self.nodes), self._txn.meta.next_node_id
+        columns = (lives.node_id, lives.after, lives.length, lives.forgotten_in)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for node_id, *row in with_pauses(rows, self._pause):
+            problem = life_fault(Life(*row), living.pop(node_id, None), current)
+            if node_id in self.entities or node_id >= highest:
+                problem = "is of no memory"
+            if problem:
+                self._note(layout.LIVES, node_text_id(node_id), problem, is_repairable=True)
+        for node_id in living:
+            self._note(layout.LIVES, node_text_id(node_id), "is missing", is_repairable=True)
 
     def _check_references(self) -> None:
         counted = references(self.messages.values(), self.nodes.values())

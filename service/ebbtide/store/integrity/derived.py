@@ -21,7 +21,7 @@ from ebbtide.bounds import (
     MAX_RECORD_DEPTH,
     REDACTION_GROWTH,
 )
-from ebbtide.records import MessageRecord, Node
+from ebbtide.records import Life, MessageRecord, Node
 from ebbtide.store.codec import UNDECODABLE
 from ebbtide.store.layout import PASSAGES, VECTORS
 
@@ -33,6 +33,17 @@ def references(records: Iterable[MessageRecord], nodes: Iterable[Node]) -> Count
         counts.update(key for key in (record.text_key, record.metadata_key) if key)
         counts.update(one.sha256 for one in record.attachments)
     return counts
+
+
+def life_fault(life: Life, node: Node | None, current_pass: int) -> str:
+    """Return what is wrong with the life of a memory; `node` is None for one that does not live."""
+    if life.after >= current_pass or life.forgotten_in > current_pass:
+        return "is of a pass that has not begun"
+    if node is None:
+        return "" if life.forgotten_in > life.after else "has no end, but its memory is missing"
+    if life.forgotten_in:
+        return "has an end, but its memory lives"
+    return "" if life.length == node.original_length else "has another length than its memory"
 
 
 Citation = tuple[int, int, int]

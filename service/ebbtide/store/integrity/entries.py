@@ -322,6 +322,8 @@ def _fault(table: Table[Any], key: bytes, value: bytes) -> str | None:
             table.value.check(value)
     except INVALID:
         return "is beyond its bounds"
+    if table is layout.LIVES and not 0 < len(value) <= layout.LIFE_BLOCK_BYTES:
+        return "has a wrong size"
     if table is layout.SCANS and not 0 < len(value) <= layout.SCAN_BLOCK_BYTES:
         return "has a wrong size"
     if table is layout.SCANS:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from ebbtide.records import NEVER_SCANNED
+from ebbtide.records import NEVER_SCANNED, Life
 from ebbtide.store import layout
 from ebbtide.store.integrity.check import Finding, check_store
 from ebbtide.store.integrity.derived import (
     are_passages_of,
     are_vectors_of,
     citations,
+    life_fault,
     passages_fit,
     references,
 )
@@ -40,8 +41,23 @@ def _rebuild(txn: WriteTransaction) -> None:
     _drop_unfitting_passages(txn)
     _drop_unfitting_vectors(txn)
     _rebuild_references(txn)
+    _rebuild_lives(txn)
     txn.citings.rebuild(txn.nodes.all())
     txn.concepts.clear()
+
+
+def _rebuild_lives(txn: WriteTransaction) -> None:
+    """Delete lives that do not fit, and let memories without one begin before the first pass."""
+    nodes = {node.id: node for node in txn.nodes.all()}
+    highest, current = txn.meta.next_node_id, txn.meta.finished_passes + 1
+    for node_id in txn.lives.columns().node_id.tolist():
+        life, node = txn.lives.get(node_id), nodes.get(node_id)
+        is_memory = node_id < highest and txn.entities.get(node_id) is None
+        if life is None or not is_memory or life_fault(life, node, current):
+            txn.lives.put(node_id, None)
+    for node in nodes.values():
+        if txn.lives.get(node.id) is None:
+            txn.lives.put(node.id, Life(0, node.original_length))
 
 
 def _drop_links(txn: WriteTransaction, living: set[int]) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ebbtide.bounds import MAX_NUMBER
-from ebbtide.events import Event, EventRecord, EventRun, unpacked
+from ebbtide.events import Event, EventKind, EventRecord, EventRun, PackedRun, packed_runs, unpacked
+from ebbtide.records import Life
 from ebbtide.store.layout import EVENTS, from_u64, u64
 from ebbtide.store.lmdb.tables import MetaReader, MetaWriter, TableReader, TableWriter
 
@@ -33,6 +34,15 @@ class EventReader:
 
     def since(self, start: int) -> Iterator[Event]:
         """Yield stored events in order, from number `start`."""
+        for first, value in self._values(start):
+            yield from unpacked(EVENTS.value.decode(value), first, start)
+
+    def runs(self, start: int = 0) -> Iterator[tuple[int, list[PackedRun]]]:
+        """Yield (number of the first event, runs) of each commit in order, from that with event `start`."""
+        for first, value in self._values(start):
+            yield first, packed_runs(value)
+
+    def _values(self, start: int) -> Iterator[tuple[int, bytes]]:
         cursor, key = self._tables.cursor(EVENTS), u64(max(0, start))
         found = cursor.set_range(key)
         if not found or cursor.key() != key:
@@ -41,7 +51,38 @@ class EventReader:
             if not has_one_before and not cursor.first():
                 return
         for first, value in cursor.iternext():
-            yield from unpacked(EVENTS.value.decode(value), from_u64(first), start)
+            yield from_u64(first), value
+
+    def lives(self) -> dict[int, Life]:
+        """Return the lives that stored events tell, without those of deleted memories."""
+        found: dict[int, Life] = {}
+        finished = self.passes_before(0)
+        for _, runs in self.runs():
+            for run in runs:
+                columns = run.columns
+                if run.kind == EventKind.NODE_CREATED.value:
+                    node, _, length = columns
+                    found |= {one: Life(finished, size) for one, size in zip(node, length, strict=True)}
+                elif run.kind == EventKind.NODE_FORGOTTEN.value:
+                    for one, number in zip(*columns, strict=True):
+                        if one in found:
+                            found[one] = found[one]._replace(forgotten_in=number)
+                elif run.kind == EventKind.MEMORY_ERASED.value:
+                    for one in columns[0]:
+                        found.pop(one, None)
+                elif run.kind == EventKind.PASS_COMPLETED.value:
+                    finished = columns[0][-1]
+        return found
+
+    def passes_before(self, number: int) -> int:
+        """Return the number of passes that were completed before the first stored event from `number` on."""
+        for first, runs in self.runs(number):
+            for run in runs:
+                following = first + run.count
+                if run.kind == EventKind.PASS_COMPLETED.value and following > number:
+                    return run.columns[0][max(0, number - first)] - 1
+                first = following
+        return self._meta.finished_passes
 
 
 class EventWriter(EventReader):

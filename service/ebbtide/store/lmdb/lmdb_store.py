@@ -37,7 +37,13 @@ from ebbtide.store.lmdb.network import SourcesOf
 from ebbtide.store.lmdb.probe import note_closed, note_use
 from ebbtide.store.lmdb.tables import Handles
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
-from ebbtide.store.lmdb.upgrade import has_trees_of_present_format, upgrade, upgrade_entries, write_citings
+from ebbtide.store.lmdb.upgrade import (
+    has_trees_of_present_format,
+    upgrade,
+    upgrade_entries,
+    write_citings,
+    write_lives,
+)
 from ebbtide.store.presence import Confirm, Presence, file_moved, nothing_to_confirm
 from ebbtide.store.translation import FOREIGN, translated
 from ebbtide.store.yielding import Pause
@@ -180,6 +186,8 @@ class LmdbStore:
             with contextlib.suppress(Corrupted):
                 if store.read(lambda txn: txn.meta.citings_due):
                     store.write(write_citings)
+                if not store.read(lambda txn: txn.meta.has_lives):
+                    store.write(write_lives)
         except BaseException:
             store.close()
             raise

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ebbtide.records import Entity, Link, LinkColumns, Node, NodeFacts, NodeText, Pin, ScanColumns, ScanState
 from ebbtide.store import layout
+from ebbtide.store.lmdb.lives import LifeWriter
 from ebbtide.store.lmdb.statements import CitingWriter
 from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 from ebbtide.store.lmdb.texts import MessageReader, TextReader, TextWriter
@@ -332,23 +333,27 @@ class NodeWriter(NodeReader):
         messages: MessageReader,
         links: LinkWriter,
         citings: CitingWriter,
+        lives: LifeWriter,
     ) -> None:
         super().__init__(tables, texts, messages)
         self._links = links
         self._citings = citings
+        self._lives = lives
 
     def put(self, node: Node) -> None:
         """Write a node. `TextWriter.put` has counted its first content; a rewrite keeps that reference."""
         self._citings.change(self.get(node.id), node)
+        self._lives.follow(node)
         self._tables.save(layout.NODES, layout.u64(node.id), node)
 
     def forget(self, node_id: int) -> Node:
-        """Remove a node with its outgoing links and its first content, and return it."""
+        """Remove a node with its outgoing links and its first content, end its life, and return it."""
         node = self.get(node_id)
         assert node is not None, "only a living node is forgotten"
         self._links.remove_from(node_id)
         self._tables.delete(layout.NODES, layout.u64(node_id))
         self._citings.change(node, None)
+        self._lives.end(node_id)
         if node.first_key:
             self._texts.drop(node.first_key)
         return node

@@ -20,6 +20,7 @@ from ebbtide.store.lmdb.audit import AuditReader, AuditWriter
 from ebbtide.store.lmdb.concepts import ConceptReader, ConceptWriter
 from ebbtide.store.lmdb.events import EventReader, EventWriter
 from ebbtide.store.lmdb.inbox import InboxReader, InboxWriter
+from ebbtide.store.lmdb.lives import LifeReader, LifeWriter
 from ebbtide.store.lmdb.network import (
     EntityReader,
     EntityWriter,
@@ -68,6 +69,7 @@ class ReadTransaction:
     links: LinkReader
     scans: ScanReader
     citings: CitingReader
+    lives: LifeReader
     nodes: NodeReader
     entities: EntityReader
     statements: StatementReader
@@ -93,6 +95,7 @@ class ReadTransaction:
         self.links = LinkReader(tables, sources_of)
         self.scans = ScanReader(tables)
         self.citings = CitingReader(tables)
+        self.lives = LifeReader(tables)
         self.nodes = NodeReader(tables, texts, messages)
         self.entities = EntityReader(tables)
         self.statements = StatementReader(tables)
@@ -128,6 +131,7 @@ class WriteTransaction(ReadTransaction):
     links: LinkWriter
     scans: ScanWriter
     citings: CitingWriter
+    lives: LifeWriter
     nodes: NodeWriter
     entities: EntityWriter
     statements: StatementWriter
@@ -153,7 +157,8 @@ class WriteTransaction(ReadTransaction):
         self.links = links = LinkWriter(tables, meta, sources_of)
         self.scans = ScanWriter(tables)
         self.citings = citings = CitingWriter(tables)
-        self.nodes = NodeWriter(tables, texts, messages, links, citings)
+        self.lives = lives = LifeWriter(tables, meta)
+        self.nodes = NodeWriter(tables, texts, messages, links, citings, lives)
         self.entities = EntityWriter(tables, links)
         self.statements = StatementWriter(tables)
         self.concepts = ConceptWriter(tables)
@@ -164,7 +169,7 @@ class WriteTransaction(ReadTransaction):
 
     def create(self, identity: Identity, sealed_with: str = "") -> None:
         """Write the identity of a store, and the fingerprint of the key that encrypts it, if there is one."""
-        self.meta.set(identity=identity)
+        self.meta.set(identity=identity, has_lives=True)
         if sealed_with:
             self.meta.set(sealed_with=sealed_with)
 
@@ -182,6 +187,7 @@ class WriteTransaction(ReadTransaction):
         for node_id in change.deleted:
             self.links.remove_to(node_id)
             self.nodes.forget(node_id)
+        self.lives.remove(change.deleted)
         for node_id in change.deleted_entities:
             self.entities.delete(node_id)
         self.concepts.note_lost([*change.deleted, *change.deleted_entities])

@@ -4,6 +4,7 @@
   its reference count, and events were stored as 64-bit numbers.
 * Format 3 had no statements, and no table of the nodes that cite each message. The upgrade notes that the latter is
   due, and the next opening with the key of the store writes it.
+* A store of format 4 may lack the table of lives. The next opening with the key writes it from the stored events.
 
 Encrypted values are copied as they are: they depend on the names of tables and on keys, which are the same. So an
 upgrade needs no key.
@@ -19,6 +20,7 @@ import msgspec
 
 from ebbtide.errors import Corrupted
 from ebbtide.events import EventRecord
+from ebbtide.records import Life
 from ebbtide.store.codec import INVALID, UNDECODABLE, record, u32
 from ebbtide.store.layout import (
     ASSERTIONS,
@@ -28,6 +30,7 @@ from ebbtide.store.layout import (
     EVENTS,
     FORMAT_VERSION,
     LINK_SIZE,
+    LIVES,
     META,
     OLDEST_FORMAT,
     RECORDS,
@@ -43,7 +46,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 _DROPPED: Final = {"backlinks": 12, "entity_ids": 0}
 """The tables that only format 2 has, as in OLD_VALUE_SIZES."""
 
-_ADDED: Final = (ASSERTIONS, RULINGS, CONCEPTS, CITINGS, RECORDS)
+_ADDED: Final = (ASSERTIONS, RULINGS, CONCEPTS, CITINGS, RECORDS, LIVES)
 """The tables that format 2 and 3 do not have."""
 
 _SAME_TREES: Final = 3
@@ -139,6 +142,20 @@ def write_citings(txn: WriteTransaction) -> None:
     """Write the nodes that cite each message, which an upgrade has left."""
     txn.citings.rebuild(txn.nodes.all())
     txn.meta.set(citings_due=False)
+
+
+def write_lives(txn: WriteTransaction) -> None:
+    """Write the lives that the events still tell.
+
+    A living memory whose birth they no longer contain counts as made before the first pass.
+    """
+    found = txn.events.lives()
+    for node_id, life in found.items():
+        txn.lives.put(node_id, life)
+    for node in txn.nodes.all():
+        born = found.get(node.id)
+        txn.lives.put(node.id, Life(0 if born is None else born.after, node.original_length))
+    txn.meta.set(has_lives=True)
 
 
 def _converted(table: Table[Any], entries: Entries) -> Entries:

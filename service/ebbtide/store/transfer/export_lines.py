@@ -295,6 +295,17 @@ class NodeLine(Line, frozen=True, tag="node"):
     last_pass: Count = 0
     kept: bool = False
     """Whether passes skip it, because it is a statement that is true."""
+    born_after: FirstCount = 0
+    """Completed passes when it was made."""
+
+
+class ForgottenLine(Line, frozen=True, tag="forgotten"):
+    """The life of a forgotten memory, in numbers."""
+
+    id: NodeId
+    length: TextLength
+    forgotten_in: FirstCount
+    born_after: FirstCount = 0
 
 
 class EntityLine(Line, frozen=True, tag="entity"):
@@ -411,6 +422,7 @@ AnyLine = (
     | MessageLine
     | BatchLine
     | NodeLine
+    | ForgottenLine
     | EntityLine
     | StatementLine
     | RulingLine

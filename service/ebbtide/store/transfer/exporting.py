@@ -17,6 +17,7 @@ from ebbtide.records import (
     Attachment,
     Batch,
     BatchState,
+    Life,
     MessageRecord,
     Node,
     ScanColumns,
@@ -40,6 +41,7 @@ from ebbtide.store.transfer.export_lines import (
     EndLine,
     EntityLine,
     FadedLine,
+    ForgottenLine,
     HeaderLine,
     IndexLine,
     LedgerLine,
@@ -99,6 +101,7 @@ def _lines(txn: ReadTransaction, ebbtide_version: str, now_ms: int) -> Iterator[
     for batch in txn.inbox.all():
         yield _batch(txn, batch, digested.get(batch.number, 0))
     yield from _nodes(txn)
+    yield from _forgotten(txn)
     yield from _entities(txn)
     yield from _statements(txn)
     for concept in txn.concepts.all():
@@ -167,7 +170,18 @@ def _batch(txn: ReadTransaction, batch: Batch, digested: int) -> BatchLine:
 def _nodes(txn: ReadTransaction) -> Iterator[NodeLine]:
     scans = txn.scans.columns()
     for node in txn.nodes.all():
-        yield _node(txn, node, _scan_of(scans, node.id))
+        yield _node(txn, node, _scan_of(scans, node.id), txn.lives.get(node.id))
+
+
+def _forgotten(txn: ReadTransaction) -> Iterator[ForgottenLine]:
+    lives = txn.lives.columns()
+    for place in np.flatnonzero(lives.forgotten_in).tolist():
+        yield ForgottenLine(
+            id=int(lives.node_id[place]),
+            born_after=int(lives.after[place]),
+            length=int(lives.length[place]),
+            forgotten_in=int(lives.forgotten_in[place]),
+        )
 
 
 def _entities(txn: ReadTransaction) -> Iterator[EntityLine]:
@@ -200,7 +214,7 @@ def _scan_of(scans: ScanColumns, node_id: int) -> ScanState:
     return ScanState(int(scans.count[place]), int(scans.last_pass[place]), bool(scans.is_kept[place]))
 
 
-def _node(txn: ReadTransaction, node: Node, scan: ScanState) -> NodeLine:
+def _node(txn: ReadTransaction, node: Node, scan: ScanState, life: Life | None) -> NodeLine:
     return copied(
         node,
         NodeLine,
@@ -210,6 +224,7 @@ def _node(txn: ReadTransaction, node: Node, scan: ScanState) -> NodeLine:
         scans=scan.count,
         last_pass=scan.last_pass,
         kept=scan.is_kept,
+        born_after=0 if life is None else life.after,
     )
 
 

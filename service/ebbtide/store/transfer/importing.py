@@ -27,6 +27,7 @@ from ebbtide.records import (
     Entity,
     FadedSpan,
     Identity,
+    Life,
     MessageRecord,
     Node,
     PassageEntry,
@@ -59,6 +60,7 @@ from ebbtide.store.transfer.export_lines import (
     ConceptLine,
     EndLine,
     EntityLine,
+    ForgottenLine,
     HeaderLine,
     IndexLine,
     LinkLine,
@@ -261,6 +263,8 @@ def _put(txn: WriteTransaction, line: AnyLine) -> None:
         _put_message(txn, line)
     elif isinstance(line, NodeLine):
         _put_node(txn, line)
+    elif isinstance(line, ForgottenLine):
+        _put_forgotten(txn, line)
     elif isinstance(line, EntityLine):
         _put_entity(txn, line)
     elif isinstance(line, StatementLine | RulingLine):
@@ -354,9 +358,16 @@ def _put_node(txn: WriteTransaction, line: NodeLine) -> None:
         first_key=b"" if line.first is None else txn.texts.put(line.first),
         rewrites=tuple(converted(one, Rewrite) for one in line.rewrites),
     )
+    txn.lives.put(line.id, Life(line.born_after, line.original_length))
     txn.nodes.put(node)
     if line.scans or line.kept:
         txn.scans.put(line.id, ScanState(line.scans, line.last_pass, line.kept))
+
+
+def _put_forgotten(txn: WriteTransaction, line: ForgottenLine) -> None:
+    if txn.lives.get(line.id) is not None:
+        raise _Invalid(f"duplicate number {line.id}")
+    txn.lives.put(line.id, Life(line.born_after, line.length, line.forgotten_in))
 
 
 def _put_entity(txn: WriteTransaction, line: EntityLine) -> None:

@@ -1,0 +1,358 @@
+"""get_history and get_node_history: when memories were made, shortened and forgotten.
+
+Births and ends come from the table of lives, which is complete; shortenings, focus and erasures from the event log,
+whose oldest events are dropped. A page is read in steps, and other jobs of the agent run between them. The events are
+read as columns of numbers (`PackedRun.columns`), without an object for each.
+
+A memory without a life was deleted: its number is only among the erased ones. Entities and concepts have no lives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Final, NamedTuple, Self, TypeVar
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from ebbtide.events import EventKind, PackedRun
+from ebbtide.memory.columns import Array
+from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.verbs.columns import Columnar, Integers
+from ebbtide.verbs.limits import Between
+from ebbtide.verbs.paging import AgentPageRequest, from_token, number_of, to_token
+from ebbtide.verbs.reading import ReadingService
+from ebbtide.verbs.requests import violation
+
+T = TypeVar("T", bound=Columnar)
+
+DEFAULT_ROWS: Final = 100_000
+MAX_ROWS: Final = 200_000
+"""Lives and events on a page."""
+
+LIVES_PER_STEP: Final = 20_000
+"""Ids whose lives one job reads."""
+
+EVENTS_PER_STEP: Final = 5_000
+RECORDS_PER_STEP: Final = 250
+"""Events, and records of events, after which a job ends: about 5 ms."""
+
+
+class GetHistoryRequest(AgentPageRequest):
+    """Which page of the history to return."""
+
+    page_size: Annotated[int, Between(1, MAX_ROWS, "INVALID_PAGE")] | None = Field(
+        None, description=f"Most lives and events on the page, 1-{MAX_ROWS}; default {DEFAULT_ROWS}."
+    )
+    from_pass: Annotated[int, Between(0, None)] | None = Field(
+        None, description="Only what happened from this pass on; births count with `after`."
+    )
+    to_pass: Annotated[int, Between(0, None)] | None = Field(
+        None, description="Only what happened up to this pass; births count with `after`."
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.from_pass is not None and self.to_pass is not None and self.from_pass > self.to_pass:
+            raise violation("INVALID_VALUE", "must be at least from_pass", "to_pass")
+        return self
+
+    @property
+    def size(self) -> int:
+        """Most lives and events on the page."""
+        return DEFAULT_ROWS if self.page_size is None else self.page_size
+
+    def wanted(self, passes: Array) -> Array:
+        """Return for each pass whether it is within the range."""
+        is_wanted = np.ones(len(passes), dtype=np.bool_)
+        if self.from_pass is not None:
+            is_wanted &= passes >= self.from_pass
+        if self.to_pass is not None:
+            is_wanted &= passes <= self.to_pass
+        return is_wanted
+
+
+class HistoryBorn(Columnar):
+    """Columns with one entry for each memory and statement that was made, by id."""
+
+    id: Integers = Field(description="Number of the node: 17 is n17.")
+    after: Integers = Field(description="Completed passes when it was made.")
+    length: Integers = Field(description="Characters that it had at first.")
+
+
+class HistoryShortened(Columnar):
+    """Columns with one entry for each shortening, in order."""
+
+    id: Integers = Field(description="Number of the node.")
+    pass_number: Integers = Field(description="The pass that shortened it.")
+    length: Integers = Field(description="Characters that it had then.")
+
+
+class HistoryForgotten(Columnar):
+    """Columns with one entry for each memory and statement that a pass forgot, by id."""
+
+    id: Integers = Field(description="Number of the node.")
+    pass_number: Integers = Field(description="The pass that forgot it.")
+
+
+class HistoryErased(Columnar):
+    """Columns with one entry for each memory and statement that was deleted, in order."""
+
+    id: Integers = Field(description="Number of the node.")
+    event: Integers = Field(description="Number of the event of its deletion.")
+
+
+class HistoryFocus(Columnar):
+    """Columns with one entry for each change of the focus, in order, and the memories in focus."""
+
+    pass_number: Integers = Field(description="Completed passes at that time.")
+    offset: Integers = Field(
+        description="Where its memories begin in `id`; they end where those of the next begin."
+    )
+    id: Integers = Field(
+        description="Numbers of the memories in focus, newest first, one change after the other."
+    )
+
+
+class AgentHistory(Columnar):
+    """The lives of memories and statements, as columns."""
+
+    first_pass: int = Field(
+        description="The number of passes completed before the oldest event that is kept. Shortenings, focus and "
+        "erasures of earlier passes are missing."
+    )
+    passes: int = Field(description="Completed compression passes since creation.")
+    complete: bool = Field(description="Whether the events since creation are kept.")
+    last_event: int = Field(
+        description="Number of the latest event that the page reflects. Follow the events after that of the first page."
+    )
+    born: HistoryBorn = Field(description="Births, without those of deleted memories.")
+    shortened: HistoryShortened = Field(description="Shortenings, without those of deleted memories.")
+    forgotten: HistoryForgotten = Field(description="Memories and statements that a pass forgot.")
+    erased: HistoryErased = Field(description="Deletions of memories that lived.")
+    focus: HistoryFocus = Field(description="Changes of the focus.")
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+class _Place(NamedTuple):
+    """Where reading continues: at a node of the lives, or at an event."""
+
+    part: str
+    number: int
+    passes: int | None = None
+    """Completed passes before that event; None if unknown."""
+
+    @classmethod
+    def of(cls, token: str) -> Self:
+        """Return the place in a token; the beginning without one."""
+        part, _, rest = (from_token(token, "history") or f"{_LIVES}-0").partition("-")
+        number, _, passes = rest.partition("-")
+        return cls(
+            _LIVES if part == _LIVES else _EVENTS, number_of(number), number_of(passes) if passes else None
+        )
+
+    @property
+    def token(self) -> str:
+        """The token of the page that begins here."""
+        passes = "" if self.passes is None else f"-{self.passes}"
+        return to_token(f"{self.part}-{self.number}{passes}", "history")
+
+
+_LIVES, _EVENTS = "lives", "events"
+
+_WITH_ROWS: Final = {
+    EventKind.NODE_COMPRESSED.value,
+    EventKind.MEMORY_ERASED.value,
+    EventKind.FOCUS_MOVED.value,
+}
+
+
+class _Frame(NamedTuple):
+    """The fields of a page about the history as a whole."""
+
+    first_pass: int
+    passes: int
+    complete: bool
+    last_event: int
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Columns of what was read."""
+
+    born: list[Array] = field(default_factory=lambda: _columns(3))
+    shortened: list[Array] = field(default_factory=lambda: _columns(3))
+    forgotten: list[Array] = field(default_factory=lambda: _columns(2))
+    erased: list[Array] = field(default_factory=lambda: _columns(2))
+    focus: list[tuple[int, list[int]]] = field(default_factory=list)
+    """Completed passes, and the memories in focus."""
+    count: int = 0
+    """Lives and events."""
+
+    def add(self, other: _Rows) -> None:
+        """Add what a later step has read."""
+        for name in ("born", "shortened", "forgotten", "erased"):
+            pairs = zip(getattr(self, name), getattr(other, name), strict=True)
+            setattr(self, name, [np.concatenate(pair) for pair in pairs])
+        self.focus += other.focus
+        self.count += other.count
+
+
+def _columns(count: int) -> list[Array]:
+    return [np.zeros(0, dtype=np.int64)] * count
+
+
+async def get_history(service: ReadingService, request: GetHistoryRequest) -> AgentHistory:
+    """Return when memories were made, shortened and forgotten, as columns of numbers."""
+    place: _Place | None = _Place.of(request.page_token)
+    rows = _Rows()
+    async with service.fleet.using(request.owner) as agent:
+        store = agent.workspace.store
+        frame = await agent.run(lambda: store.read(_frame))
+        while place is not None and rows.count < request.size:
+            room = request.size - rows.count
+            read = _lives if place.part == _LIVES else _events
+            found, place = await agent.run(partial(store.read, partial(read, place, room, request)))
+            rows.add(found)
+    return AgentHistory(
+        **frame._asdict(),
+        born=_table(HistoryBorn, rows.born),
+        shortened=_table(HistoryShortened, rows.shortened),
+        forgotten=_table(HistoryForgotten, rows.forgotten),
+        erased=_table(HistoryErased, rows.erased),
+        focus=_focus(rows.focus),
+        next_page_token="" if place is None else place.token,
+    )
+
+
+def _table(kind: type[T], columns: list[Array]) -> T:
+    return kind(**dict(zip(kind.model_fields, columns, strict=True)))
+
+
+def _focus(changes: list[tuple[int, list[int]]]) -> HistoryFocus:
+    return HistoryFocus(
+        pass_number=np.array([passes for passes, _ in changes], dtype=np.int64),
+        offset=np.cumsum([0, *(len(ids) for _, ids in changes)])[:-1],
+        id=np.array([one for _, ids in changes for one in ids], dtype=np.int64),
+    )
+
+
+def _frame(txn: ReadTransaction) -> _Frame:
+    is_complete = _is_complete(txn)
+    return _Frame(
+        first_pass=0 if is_complete else txn.events.passes_before(0),
+        passes=txn.meta.finished_passes,
+        complete=is_complete,
+        last_event=txn.meta.next_event - 1,
+    )
+
+
+def _is_complete(txn: ReadTransaction) -> bool:
+    """Return whether the creation of the first node is kept: nothing happened to a node before it."""
+    if txn.meta.next_node_id == 1:
+        return True
+    makes = (EventKind.NODE_CREATED.value, EventKind.ENTITY_MADE.value)
+    for _, runs in txn.events.runs():
+        made = [run.columns[0][0] for run in runs if run.kind in makes]
+        if made:
+            return min(made) == 1
+    return False
+
+
+def _lives(
+    place: _Place, room: int, request: GetHistoryRequest, txn: ReadTransaction
+) -> tuple[_Rows, _Place | None]:
+    """Return the lives of the next ids."""
+    end = place.number + LIVES_PER_STEP
+    lives = txn.lives.columns(place.number, end)
+    is_born = request.wanted(lives.after)
+    is_forgotten = (lives.forgotten_in > 0) & request.wanted(lives.forgotten_in)
+    counted = np.flatnonzero(is_born | is_forgotten)
+    if len(counted) > room:
+        end = int(lives.node_id[counted[room]])
+        is_before = lives.node_id < end
+        is_born, is_forgotten = is_born & is_before, is_forgotten & is_before
+    rows = _Rows(
+        born=[column[is_born] for column in (lives.node_id, lives.after, lives.length)],
+        forgotten=[column[is_forgotten] for column in (lives.node_id, lives.forgotten_in)],
+        count=min(len(counted), room),
+    )
+    return rows, _Place(_LIVES, end) if end < txn.meta.next_node_id else _Place(_EVENTS, 0)
+
+
+def _events(
+    place: _Place, room: int, request: GetHistoryRequest, txn: ReadTransaction
+) -> tuple[_Rows, _Place | None]:
+    """Return what the next events tell: as many as fit, or those of one step."""
+    found, passes, following = _Found(), place.passes, place.number
+    for count, (first, runs) in enumerate(txn.events.runs(place.number)):
+        if count == RECORDS_PER_STEP or following - place.number >= EVENTS_PER_STEP:
+            return found.rows(txn, request), _Place(_EVENTS, following, passes)
+        if passes is None or first > following:
+            passes = txn.events.passes_before(max(first, place.number))
+        following = first
+        for run in runs:
+            skipped = max(0, place.number - following)
+            if skipped < run.count:
+                taken = found.take(run, skipped, following, passes, room)
+                if skipped + taken < run.count:
+                    return found.rows(txn, request), _Place(_EVENTS, following + skipped + taken, passes)
+                if run.kind == EventKind.PASS_COMPLETED.value:
+                    passes = run.columns[0][-1]
+            following += run.count
+    return found.rows(txn, request), None
+
+
+class _Found:
+    """The events of a step that have a row."""
+
+    def __init__(self) -> None:
+        self._shortened: tuple[list[int], ...] = ([], [], [])
+        self._erased: tuple[list[int], ...] = ([], [], [])
+        self._focus: list[tuple[int, list[int]]] = []
+        self._count = 0
+
+    def take(self, run: PackedRun, skipped: int, first: int, passes: int, room: int) -> int:
+        """Add the events of a run after the skipped ones, as far as there is room, and return how many were read.
+
+        `first` is the number of the first event of the run, and `passes` the number of passes completed before it.
+        """
+        if run.kind not in _WITH_ROWS:
+            return run.count - skipped
+        taken = min(run.count - skipped, room - self._count)
+        self._count += taken
+        chosen = slice(skipped, skipped + taken)
+        columns = run.columns
+        if run.kind == EventKind.FOCUS_MOVED.value and taken:
+            self._focus.append((passes, columns[0][1 : 1 + columns[0][0]]))
+        elif run.kind == EventKind.NODE_COMPRESSED.value:
+            for column, place in zip(self._shortened, (0, 3, 2), strict=True):
+                column += columns[place][chosen]
+        elif run.kind == EventKind.MEMORY_ERASED.value:
+            events = range(first + skipped, first + skipped + taken)
+            for column, values in zip(
+                self._erased, (columns[0][chosen], events, [passes] * taken), strict=True
+            ):
+                column += values
+        return taken
+
+    def rows(self, txn: ReadTransaction, request: GetHistoryRequest) -> _Rows:
+        """Return the rows within the range of passes, without shortenings of memories that were deleted since."""
+        shortened = np.array(self._shortened, dtype=np.int64)
+        shortened = shortened[:, request.wanted(shortened[1]) & _have_lives(txn, shortened[0])]
+        node, event, passes = np.array(self._erased, dtype=np.int64)
+        is_wanted = (node > 0) & request.wanted(passes)
+        return _Rows(
+            shortened=list(shortened),
+            erased=[node[is_wanted], event[is_wanted]],
+            focus=[one for one in self._focus if request.wanted(np.array(one[:1]))[0]],
+            count=self._count,
+        )
+
+
+def _have_lives(txn: ReadTransaction, ids: Array) -> Array:
+    """Return for each id whether it has a life."""
+    if not len(ids):
+        return np.zeros(0, dtype=np.bool_)
+    return np.isin(ids, txn.lives.columns(int(ids.min()), int(ids.max()) + 1).node_id)
