@@ -129,7 +129,7 @@ class PackedRun(msgspec.Struct, frozen=True, array_like=True):
         ]
 
 
-class _PackedRecord(msgspec.Struct, frozen=True, array_like=True):
+class PackedRecord(msgspec.Struct, frozen=True, array_like=True):
     """The events of one commit as they are stored."""
 
     at_ms: Time
@@ -139,12 +139,12 @@ class _PackedRecord(msgspec.Struct, frozen=True, array_like=True):
 _KINDS = tuple(kind.value for kind in EventKind)
 _WIDTHS = tuple(len(FIELDS_OF[kind]) for kind in _KINDS)
 _CODES = {kind: code for code, kind in enumerate(_KINDS)}
-_decode_record = msgspec.msgpack.Decoder(_PackedRecord).decode
+_decode_record = msgspec.msgpack.Decoder(PackedRecord).decode
 
 
 def encode_events(record: EventRecord) -> bytes:
     """Encode the events of one commit."""
-    return msgspec.msgpack.encode(_PackedRecord(record.at_ms, [_packed(run) for run in record.runs]))
+    return msgspec.msgpack.encode(PackedRecord(record.at_ms, [_packed(run) for run in record.runs]))
 
 
 def decode_events(data: bytes) -> EventRecord:
@@ -153,12 +153,12 @@ def decode_events(data: bytes) -> EventRecord:
     return EventRecord(record.at_ms, [_run(packed) for packed in record.runs])
 
 
-def packed_runs(data: bytes) -> list[PackedRun]:
+def decode_packed(data: bytes) -> PackedRecord:
     """Return the events of one commit as they are stored. Raise DecodeError for bytes that are no valid record."""
-    runs = _decode_record(data).runs
-    for run in runs:
+    record = _decode_record(data)
+    for run in record.runs:
         _refuse_incomplete(run)
-    return runs
+    return record
 
 
 def _refuse_incomplete(run: PackedRun) -> None:

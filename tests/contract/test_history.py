@@ -165,6 +165,45 @@ async def test_the_pages_of_a_history_are_the_history(
             assert error["reason"] == "INVALID_PAGE"
 
 
+async def test_one_life_is_what_the_events_tell(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Each memory has the rows of the whole history, also a forgotten one; a deleted one has only its state."""
+    async with caller_in(tmp_path) as call:
+        await lived(call)
+        rows, events = rows_of(await ok(call, "GET", "/history")), await events_of(call)
+        ends, gone = dict(rows["forgotten"]), [node for node, _ in rows["erased"]]
+        for node, after, _ in rows["born"]:
+            life = await ok(call, "GET", f"/nodes/n{node}/history")
+            own = [event for event in events if event["node_id"] == f"n{node}"]
+            assert (life["id"], life["complete"]) == (node, True)
+            assert life["state"] == ("forgotten" if node in ends else "living")
+            assert (life["forgotten"] or {}).get("pass_number") == ends.get(node)
+            [made] = [event for event in own if event["kind"] == "NodeCreated"]
+            assert (life["born"]["pass_number"], life["born"]["batch_id"]) == (after, made["batch_id"])
+            assert life["born"]["at"] <= made["happened_at"]
+            told = [
+                (event["pass_number"], event["length_before"], event["length"])
+                for event in own
+                if event["kind"] == "NodeCompressed"
+            ]
+            changes = life["changes"]
+            assert [(one["pass_number"], one["length_before"], one["length"]) for one in changes] == told
+            assert [one["model"] for one in changes] == [None if node in ends else "builtin"] * len(told)
+            assert all((one["importance"] is None) == (node in ends) for one in changes)
+            assert [(one["event"], one["at"]) for one in life["corrections"]] == [
+                (event["sequence"], event["happened_at"]) for event in own if event["kind"] == "NodeCorrected"
+            ]
+            assert [(f"n{one['target']}", one["pass_number"]) for one in life["links_broken"]] == [
+                (event["target_id"], event["pass_number"]) for event in own if event["kind"] == "LinkBroken"
+            ]
+        assert {"NodeCorrected", "LinkBroken", "NodeCompressed"} <= {event["kind"] for event in events}
+        erased = await ok(call, "GET", f"/nodes/n{gone[0]}/history")
+        assert (erased["state"], erased["born"], erased["changes"]) == ("erased", None, [])
+        entity = (await ok(call, "GET", "/entities"))["entities"][0]["id"]
+        for node_id, reason in ((entity, "INVALID_VALUE"), ("n99999", "NODE_NOT_FOUND")):
+            error = (await call("GET", f"{AGENT}/nodes/{node_id}/history")).json()["error"]
+            assert error["reason"] == reason
+
+
 async def test_lives_outlast_the_events(tmp_path: Path, caller_in: CallerIn) -> None:
     """Where events are dropped, or were left behind by a restore, births and ends are still complete."""
     async with caller_in(tmp_path, store={"events_keep": 100}) as call:

@@ -257,6 +257,11 @@ export class Ebbtide {
     return this.#send("GET", path`/v1/agents/${agentId}/history`, { query: request }, options);
   }
 
+  /** Return the life of a memory or statement, also of a forgotten one. */
+  async getNodeHistory(agentId: string, nodeId: string, options?: CallOptions): Result<"getNodeHistory"> {
+    return this.#send("GET", path`/v1/agents/${agentId}/nodes/${nodeId}/history`, {}, options);
+  }
+
   /** Create a link between two living nodes, or set its strength. */
   async createLink(agentId: string, request: RequestOf<"createLink">, options?: CallOptions): Result<"createLink"> {
     return this.#send("POST", path`/v1/agents/${agentId}/links`, { body: request }, options);

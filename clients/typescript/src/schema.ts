@@ -492,6 +492,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agent_id}/nodes/{node_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Node History
+         * @description Return the life of a memory or statement, also of a forgotten one.
+         */
+        get: operations["getNodeHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents/{agent_id}/nodes/{node_id}/pin": {
         parameters: {
             query?: never;
@@ -2520,6 +2540,47 @@ export interface components {
             /** @description Characters that it had then. */
             length: number[];
         };
+        /** @description The birth of a memory. */
+        LifeBirth: {
+            /** @description Completed passes at that time. */
+            pass_number: number;
+            /** @description The batch that it was made from; null if unknown, or none. */
+            batch_id: string | null;
+            /** @description Time, ms since the epoch; null if unknown. */
+            at: number | null;
+        };
+        /** @description A link from the memory that became too weak. */
+        LifeBrokenLink: {
+            /** @description Number of the node that the link led to. */
+            target: number;
+            /** @description The pass that broke it. */
+            pass_number: number;
+        };
+        /** @description One shortening of a memory. */
+        LifeChange: {
+            /** @description The pass that shortened it. */
+            pass_number: number;
+            /** @description Its importance at that time; null if unknown. */
+            importance: number | null;
+            /** @description Characters before. */
+            length_before: number;
+            /** @description Characters after. */
+            length: number;
+            /** @description The language model that wrote the new text; null if unknown. */
+            model: string | null;
+        };
+        /** @description One correction of a memory by the caller. */
+        LifeCorrection: {
+            /** @description Number of the event. */
+            event: number;
+            /** @description Time, ms since the epoch. */
+            at: number;
+        };
+        /** @description The end of a memory. */
+        LifeEnd: {
+            /** @description The pass that forgot it. */
+            pass_number: number;
+        };
         /** @description A link from another node. */
         LinkIn: {
             /** @description Id of the node that the link comes from. */
@@ -2792,6 +2853,31 @@ export interface components {
             links_out: components["schemas"]["LinkOut"][];
             /** @description Links to forgotten memories. */
             dangling: components["schemas"]["LinkOut"][];
+        };
+        /** @description The life of a memory or statement. */
+        NodeHistory: {
+            /**
+             * @description Number of the node: 17 is n17.
+             * @example 17
+             */
+            id: number;
+            /**
+             * @description living, forgotten, or erased: deleted, and nothing else is known of it.
+             * @example living
+             */
+            state: string;
+            /** @description Its birth; null for an erased one. */
+            born: components["schemas"]["LifeBirth"] | null;
+            /** @description Its shortenings, in order. */
+            changes: components["schemas"]["LifeChange"][];
+            /** @description Its end; null while it lives, and for an erased one. */
+            forgotten: components["schemas"]["LifeEnd"] | null;
+            /** @description Its corrections, in order. */
+            corrections: components["schemas"]["LifeCorrection"][];
+            /** @description Its links that became too weak, in order. */
+            links_broken: components["schemas"]["LifeBrokenLink"][];
+            /** @description Whether the events since its birth are kept. Otherwise changes may be missing. */
+            complete: boolean;
         };
         /** @description The importance of a node after a change. */
         NodeImportance: {
@@ -6214,6 +6300,63 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentHistory"];
+                };
+            };
+            /** @description The request, the agent or a limit does not allow it. */
+            "4XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Temporarily unavailable, or an internal error. */
+            "5XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getNodeHistory: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path: {
+                /**
+                 * @description Id of the agent: 1-128 characters of any script.
+                 * @example ann
+                 */
+                agent_id: string;
+                /**
+                 * @description The node.
+                 * @example n1
+                 */
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The life of a memory or statement. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeHistory"];
                 };
             };
             /** @description The request, the agent or a limit does not allow it. */

@@ -1482,6 +1482,255 @@ class HistoryFocus(_message.Message):
 Global___HistoryFocus: _TypeAlias = HistoryFocus  # noqa: Y015
 
 @_typing.final
+class GetNodeHistoryRequest(_message.Message):
+    """A request for the life of a memory or statement."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    node_id: _builtins.str
+    """The node."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetNodeHistoryRequest: _TypeAlias = GetNodeHistoryRequest  # noqa: Y015
+
+@_typing.final
+class GetNodeHistoryResponse(_message.Message):
+    """The life of a memory or statement."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    BORN_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
+    CORRECTIONS_FIELD_NUMBER: _builtins.int
+    LINKS_BROKEN_FIELD_NUMBER: _builtins.int
+    COMPLETE_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Number of the node: 17 is n17."""
+    state: _builtins.str
+    """living, forgotten, or erased: deleted, and nothing else is known of it."""
+    complete: _builtins.bool
+    """Whether the events since its birth are kept. Otherwise changes may be missing."""
+    @_builtins.property
+    def born(self) -> Global___LifeBirth:
+        """Its birth; not set for an erased one."""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LifeChange]:
+        """Its shortenings, in order."""
+
+    @_builtins.property
+    def forgotten(self) -> Global___LifeEnd:
+        """Its end; not set while it lives, and for an erased one."""
+
+    @_builtins.property
+    def corrections(self) -> _containers.RepeatedCompositeFieldContainer[Global___LifeCorrection]:
+        """Its corrections, in order."""
+
+    @_builtins.property
+    def links_broken(self) -> _containers.RepeatedCompositeFieldContainer[Global___LifeBrokenLink]:
+        """Its links that became too weak, in order."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        state: _builtins.str = ...,
+        born: Global___LifeBirth | None = ...,
+        changes: _abc.Iterable[Global___LifeChange] | None = ...,
+        forgotten: Global___LifeEnd | None = ...,
+        corrections: _abc.Iterable[Global___LifeCorrection] | None = ...,
+        links_broken: _abc.Iterable[Global___LifeBrokenLink] | None = ...,
+        complete: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_born", b"_born", "_forgotten", b"_forgotten", "born", b"born", "forgotten", b"forgotten"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_born", b"_born", "_forgotten", b"_forgotten", "born", b"born", "changes", b"changes", "complete", b"complete", "corrections", b"corrections", "forgotten", b"forgotten", "id", b"id", "links_broken", b"links_broken", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__born: _TypeAlias = _typing.Literal["born"]  # noqa: Y015
+    _WhichOneofArgType__born: _TypeAlias = _typing.Literal["_born", b"_born"]  # noqa: Y015
+    _WhichOneofReturnType__forgotten: _TypeAlias = _typing.Literal["forgotten"]  # noqa: Y015
+    _WhichOneofArgType__forgotten: _TypeAlias = _typing.Literal["_forgotten", b"_forgotten"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__born) -> _WhichOneofReturnType__born | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__forgotten) -> _WhichOneofReturnType__forgotten | None: ...
+
+Global___GetNodeHistoryResponse: _TypeAlias = GetNodeHistoryResponse  # noqa: Y015
+
+@_typing.final
+class LifeBirth(_message.Message):
+    """The birth of a memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    pass_number: _builtins.int
+    """Completed passes at that time."""
+    batch_id: _builtins.str
+    """The batch that it was made from; not set if unknown, or none."""
+    at: _builtins.int
+    """Time, ms since the epoch; not set if unknown."""
+    def __init__(
+        self,
+        *,
+        pass_number: _builtins.int = ...,
+        batch_id: _builtins.str | None = ...,
+        at: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_at", b"_at", "_batch_id", b"_batch_id", "at", b"at", "batch_id", b"batch_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_at", b"_at", "_batch_id", b"_batch_id", "at", b"at", "batch_id", b"batch_id", "pass_number", b"pass_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__at: _TypeAlias = _typing.Literal["at"]  # noqa: Y015
+    _WhichOneofArgType__at: _TypeAlias = _typing.Literal["_at", b"_at"]  # noqa: Y015
+    _WhichOneofReturnType__batch_id: _TypeAlias = _typing.Literal["batch_id"]  # noqa: Y015
+    _WhichOneofArgType__batch_id: _TypeAlias = _typing.Literal["_batch_id", b"_batch_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__at) -> _WhichOneofReturnType__at | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__batch_id) -> _WhichOneofReturnType__batch_id | None: ...
+
+Global___LifeBirth: _TypeAlias = LifeBirth  # noqa: Y015
+
+@_typing.final
+class LifeChange(_message.Message):
+    """One shortening of a memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    LENGTH_BEFORE_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    pass_number: _builtins.int
+    """The pass that shortened it."""
+    importance: _builtins.float
+    """Its importance at that time; not set if unknown."""
+    length_before: _builtins.int
+    """Characters before."""
+    length: _builtins.int
+    """Characters after."""
+    model: _builtins.str
+    """The language model that wrote the new text; not set if unknown."""
+    def __init__(
+        self,
+        *,
+        pass_number: _builtins.int = ...,
+        importance: _builtins.float | None = ...,
+        length_before: _builtins.int = ...,
+        length: _builtins.int = ...,
+        model: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "_model", b"_model", "importance", b"importance", "model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "_model", b"_model", "importance", b"importance", "length", b"length", "length_before", b"length_before", "model", b"model", "pass_number", b"pass_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__importance: _TypeAlias = _typing.Literal["importance"]  # noqa: Y015
+    _WhichOneofArgType__importance: _TypeAlias = _typing.Literal["_importance", b"_importance"]  # noqa: Y015
+    _WhichOneofReturnType__model: _TypeAlias = _typing.Literal["model"]  # noqa: Y015
+    _WhichOneofArgType__model: _TypeAlias = _typing.Literal["_model", b"_model"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__importance) -> _WhichOneofReturnType__importance | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__model) -> _WhichOneofReturnType__model | None: ...
+
+Global___LifeChange: _TypeAlias = LifeChange  # noqa: Y015
+
+@_typing.final
+class LifeEnd(_message.Message):
+    """The end of a memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    pass_number: _builtins.int
+    """The pass that forgot it."""
+    def __init__(
+        self,
+        *,
+        pass_number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pass_number", b"pass_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LifeEnd: _TypeAlias = LifeEnd  # noqa: Y015
+
+@_typing.final
+class LifeCorrection(_message.Message):
+    """One correction of a memory by the caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    event: _builtins.int
+    """Number of the event."""
+    at: _builtins.int
+    """Time, ms since the epoch."""
+    def __init__(
+        self,
+        *,
+        event: _builtins.int = ...,
+        at: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "event", b"event"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LifeCorrection: _TypeAlias = LifeCorrection  # noqa: Y015
+
+@_typing.final
+class LifeBrokenLink(_message.Message):
+    """A link from the memory that became too weak."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TARGET_FIELD_NUMBER: _builtins.int
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    target: _builtins.int
+    """Number of the node that the link led to."""
+    pass_number: _builtins.int
+    """The pass that broke it."""
+    def __init__(
+        self,
+        *,
+        target: _builtins.int = ...,
+        pass_number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pass_number", b"pass_number", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LifeBrokenLink: _TypeAlias = LifeBrokenLink  # noqa: Y015
+
+@_typing.final
 class EntityInfo(_message.Message):
     """The current state of an entity: a name that memories are linked with."""
 

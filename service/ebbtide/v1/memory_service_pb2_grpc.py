@@ -323,6 +323,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.FromString,
                 _registered_method=True)
+        self.GetNodeHistory = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetNodeHistory',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetNodeHistoryRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetNodeHistoryResponse.FromString,
+                _registered_method=True)
         self.UpdateNode = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/UpdateNode',
                 request_serializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.SerializeToString,
@@ -815,6 +820,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetNodeHistory(self, request, context):
+        """Return the life of a memory or statement, also of a forgotten one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def UpdateNode(self, request, context):
         """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live.
         """
@@ -1199,6 +1211,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetHistory,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.SerializeToString,
+            ),
+            'GetNodeHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetNodeHistory,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetNodeHistoryRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetNodeHistoryResponse.SerializeToString,
             ),
             'UpdateNode': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateNode,
@@ -2739,6 +2756,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/GetHistory',
             ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetNodeHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetNodeHistory',
+            ebbtide_dot_v1_dot_inspect__pb2.GetNodeHistoryRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.GetNodeHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -211,6 +211,8 @@ class MemoryServiceStub:
     """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
     GetHistory: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetHistoryRequest, _inspect_pb2.GetHistoryResponse]
     """Return when memories were made, shortened and forgotten, as columns of numbers."""
+    GetNodeHistory: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeHistoryRequest, _inspect_pb2.GetNodeHistoryResponse]
+    """Return the life of a memory or statement, also of a forgotten one."""
     UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
     """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]
@@ -423,6 +425,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
     GetHistory: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetHistoryRequest, _inspect_pb2.GetHistoryResponse]  # type: ignore[assignment]
     """Return when memories were made, shortened and forgotten, as columns of numbers."""
+    GetNodeHistory: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeHistoryRequest, _inspect_pb2.GetNodeHistoryResponse]  # type: ignore[assignment]
+    """Return the life of a memory or statement, also of a forgotten one."""
     UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
     """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]  # type: ignore[assignment]
@@ -956,6 +960,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.GetHistoryResponse, _abc.Awaitable[_inspect_pb2.GetHistoryResponse]]:
         """Return when memories were made, shortened and forgotten, as columns of numbers."""
+
+    @_abc_1.abstractmethod
+    def GetNodeHistory(
+        self,
+        request: _inspect_pb2.GetNodeHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.GetNodeHistoryResponse, _abc.Awaitable[_inspect_pb2.GetNodeHistoryResponse]]:
+        """Return the life of a memory or statement, also of a forgotten one."""
 
     @_abc_1.abstractmethod
     def UpdateNode(

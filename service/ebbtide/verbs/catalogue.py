@@ -39,6 +39,7 @@ from ebbtide.verbs import (
     messages,
     metrics,
     moving,
+    node_history,
     paging,
     profile,
     recall,
@@ -317,6 +318,10 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("GetHistory", f"GET {A}/history", READ_AGENT, history.get_history),
         *(history.GetHistoryRequest, history.AgentHistory, "inspect"),
+    ),
+    Operation(
+        *("GetNodeHistory", f"GET {A}/nodes/{{node_id}}/history", READ_AGENT, node_history.get_node_history),
+        *(inspect.NodeRequest, node_history.NodeHistory, "inspect"),
     ),
     Operation(
         *("PinNode", f"PUT {A}/nodes/{{node_id}}/pin", WRITE_AGENT, focus.pin_node),

@@ -1,4 +1,4 @@
-"""get_history and get_node_history: when memories were made, shortened and forgotten.
+"""get_history: when memories were made, shortened and forgotten.
 
 Births and ends come from the table of lives, which is complete; shortenings, focus and erasures from the event log,
 whose oldest events are dropped. A page is read in steps, and other jobs of the agent run between them. The events are
@@ -253,8 +253,8 @@ def _is_complete(txn: ReadTransaction) -> bool:
     if txn.meta.next_node_id == 1:
         return True
     makes = (EventKind.NODE_CREATED.value, EventKind.ENTITY_MADE.value)
-    for _, runs in txn.events.runs():
-        made = [run.columns[0][0] for run in runs if run.kind in makes]
+    for _, record in txn.events.packed():
+        made = [run.columns[0][0] for run in record.runs if run.kind in makes]
         if made:
             return min(made) == 1
     return False
@@ -286,13 +286,13 @@ def _events(
 ) -> tuple[_Rows, _Place | None]:
     """Return what the next events tell: as many as fit, or those of one step."""
     found, passes, following = _Found(), place.passes, place.number
-    for count, (first, runs) in enumerate(txn.events.runs(place.number)):
+    for count, (first, record) in enumerate(txn.events.packed(place.number)):
         if count == RECORDS_PER_STEP or following - place.number >= EVENTS_PER_STEP:
             return found.rows(txn, request), _Place(_EVENTS, following, passes)
         if passes is None or first > following:
             passes = txn.events.passes_before(max(first, place.number))
         following = first
-        for run in runs:
+        for run in record.runs:
             skipped = max(0, place.number - following)
             if skipped < run.count:
                 taken = found.take(run, skipped, following, passes, room)

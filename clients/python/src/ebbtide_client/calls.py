@@ -65,6 +65,7 @@ from ebbtide_client.models import (
     MessagePage,
     ModelInfo,
     NodeDetail,
+    NodeHistory,
     NodeImportance,
     NodeInfo,
     NodePage,
@@ -636,6 +637,12 @@ def get_history(
     """Return when memories were made, shortened and forgotten, as columns of numbers."""
     query = _query(from_pass=from_pass, to_pass=to_pass, page_size=page_size, page_token=page_token)
     return Call("GET", _of(agent_id, "history"), _reads(AgentHistory), query=query, is_safe=True)
+
+
+@checked
+def get_node_history(agent_id: str, node_id: str) -> Call[NodeHistory]:
+    """Return the life of a memory or statement, also of a forgotten one."""
+    return _get(_of(agent_id, "nodes", node_id, "history"), NodeHistory)
 
 
 # --- changes and deletion ------------------------------------------------------------------------------

@@ -829,6 +829,70 @@ class HistoryShortened:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LifeBirth:
+    """The birth of a memory."""
+
+    pass_number: int
+    """Completed passes at that time."""
+
+    batch_id: str | None
+    """The batch that it was made from; null if unknown, or none."""
+
+    at: int | None
+    """Time, ms since the epoch; null if unknown."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LifeBrokenLink:
+    """A link from the memory that became too weak."""
+
+    target: int
+    """Number of the node that the link led to."""
+
+    pass_number: int
+    """The pass that broke it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LifeChange:
+    """One shortening of a memory."""
+
+    pass_number: int
+    """The pass that shortened it."""
+
+    importance: float | None
+    """Its importance at that time; null if unknown."""
+
+    length_before: int
+    """Characters before."""
+
+    length: int
+    """Characters after."""
+
+    model: str | None
+    """The language model that wrote the new text; null if unknown."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LifeCorrection:
+    """One correction of a memory by the caller."""
+
+    event: int
+    """Number of the event."""
+
+    at: int
+    """Time, ms since the epoch."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LifeEnd:
+    """The end of a memory."""
+
+    pass_number: int
+    """The pass that forgot it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LinkIn:
     """A link from another node."""
 
@@ -1000,6 +1064,35 @@ class NodeDeletion:
 
     reason: str
     """Why it was not deleted: NODE_NOT_FOUND, BATCH_NOT_DIGESTED or INVALID_VALUE (a concept); else empty."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeHistory:
+    """The life of a memory or statement."""
+
+    id: int
+    """Number of the node: 17 is n17."""
+
+    state: str
+    """living, forgotten, or erased: deleted, and nothing else is known of it."""
+
+    born: LifeBirth | None
+    """Its birth; null for an erased one."""
+
+    changes: Sequence[LifeChange]
+    """Its shortenings, in order."""
+
+    forgotten: LifeEnd | None
+    """Its end; null while it lives, and for an erased one."""
+
+    corrections: Sequence[LifeCorrection]
+    """Its corrections, in order."""
+
+    links_broken: Sequence[LifeBrokenLink]
+    """Its links that became too weak, in order."""
+
+    complete: bool
+    """Whether the events since its birth are kept. Otherwise changes may be missing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ebbtide.bounds import MAX_NUMBER
-from ebbtide.events import Event, EventKind, EventRecord, EventRun, PackedRun, packed_runs, unpacked
+from ebbtide.events import Event, EventKind, EventRecord, EventRun, PackedRecord, decode_packed, unpacked
 from ebbtide.records import Life
 from ebbtide.store.layout import EVENTS, from_u64, u64
 from ebbtide.store.lmdb.tables import MetaReader, MetaWriter, TableReader, TableWriter
@@ -37,10 +37,10 @@ class EventReader:
         for first, value in self._values(start):
             yield from unpacked(EVENTS.value.decode(value), first, start)
 
-    def runs(self, start: int = 0) -> Iterator[tuple[int, list[PackedRun]]]:
-        """Yield (number of the first event, runs) of each commit in order, from that with event `start`."""
+    def packed(self, start: int = 0) -> Iterator[tuple[int, PackedRecord]]:
+        """Yield (number of the first event, events) of each commit in order, from that with event `start`."""
         for first, value in self._values(start):
-            yield first, packed_runs(value)
+            yield first, decode_packed(value)
 
     def _values(self, start: int) -> Iterator[tuple[int, bytes]]:
         cursor, key = self._tables.cursor(EVENTS), u64(max(0, start))
@@ -57,8 +57,8 @@ class EventReader:
         """Return the lives that stored events tell, without those of deleted memories."""
         found: dict[int, Life] = {}
         finished = self.passes_before(0)
-        for _, runs in self.runs():
-            for run in runs:
+        for _, record in self.packed():
+            for run in record.runs:
                 columns = run.columns
                 if run.kind == EventKind.NODE_CREATED.value:
                     node, _, length = columns
@@ -76,8 +76,8 @@ class EventReader:
 
     def passes_before(self, number: int) -> int:
         """Return the number of passes that were completed before the first stored event from `number` on."""
-        for first, runs in self.runs(number):
-            for run in runs:
+        for first, record in self.packed(number):
+            for run in record.runs:
                 following = first + run.count
                 if run.kind == EventKind.PASS_COMPLETED.value and following > number:
                     return run.columns[0][max(0, number - first)] - 1
