@@ -1,3 +1,121 @@
+// The shell: header, key dialog, and the screen of the present address.
 import { render } from "preact";
+import { lazy, Suspense } from "preact/compat";
+import { useEffect } from "preact/hooks";
+import { KeyDialog, KeyMenu } from "./parts/key";
+import { Problem, useLoad } from "./parts/load";
+import { lamp } from "./live";
+import { follow, go, pathOf, place } from "./router";
+import { Agents } from "./screens/agents";
+import { Memory } from "./screens/memory";
+import { askWhoIAm, client, me, needsKey } from "./session";
+import { language, theme } from "./settings";
+import { words } from "./words";
+import "./style.css";
 
-render(<p>Ebbtide</p>, document.getElementById("view") as HTMLElement);
+// The memory is what most people come for. The other screens load when they are opened.
+const Search = lazy(() => import("./screens/search"));
+const Live = lazy(() => import("./screens/live"));
+const Forget = lazy(() => import("./screens/forget"));
+const Play = lazy(() => import("./screens/play"));
+const Review = lazy(() => import("./screens/review"));
+
+const SCREENS = { search: Search, live: Live, forget: Forget, play: Play, review: Review };
+const NEXT_THEME = { system: "light", light: "dark", dark: "system" } as const;
+const THEME_SIGN = { system: "◐", light: "☀", dark: "☾" } as const;
+
+function View() {
+  const who = useLoad(askWhoIAm, []);
+  const agent = place.value.segments[0] === "a" ? place.value.segments[1] : undefined;
+  useEffect(() => {
+    document.title = agent === undefined ? "Ebbtide" : `${agent} — Ebbtide`;
+  }, [agent]);
+  return (
+    <>
+      <a class="skip" href="#content">{words.value.skip}</a>
+      <Header agent={agent} />
+      <main id="content" tabIndex={-1}>
+        {me.value && <Suspense fallback={null}><Screen /></Suspense>}
+        {!me.value && who.error !== undefined && !needsKey.value && <Problem error={who.error} onRetry={who.reload} />}
+      </main>
+      <KeyDialog />
+    </>
+  );
+}
+
+function Screen() {
+  const [first, agent, screen, node] = place.value.segments;
+  if (first === undefined) return <Agents />;
+  if (first === "a" && agent !== undefined) {
+    if (screen === undefined || (screen === "m" && node !== undefined)) return <Memory key={agent} agent={agent} node={node} />;
+    const Chosen = SCREENS[screen as keyof typeof SCREENS];
+    if (Chosen) return <Chosen key={`${agent}/${screen}`} agent={agent} />;
+  }
+  const t = words.value;
+  return (
+    <div class="empty">
+      <h1>{t.notFoundTitle}</h1>
+      <p><a href={pathOf([])}>{t.notFoundHint}</a></p>
+    </div>
+  );
+}
+
+function Header({ agent }: { agent: string | undefined }) {
+  const t = words.value;
+  return (
+    <header class="bar">
+      <a class="name" href={pathOf([])}><Mark /> Ebbtide</a>
+      {agent !== undefined && <AgentSwitch agent={agent} />}
+      {agent !== undefined && <Navigation agent={agent} />}
+      <span class="grow" />
+      {agent !== undefined && lamp.value !== "off" && <span class={`lamp ${lamp.value}`}>{t.lamp[lamp.value]}</span>}
+      <button type="button" class="plain" title={t.languageName} lang={language.value === "zh" ? "en" : "zh-CN"}
+        onClick={() => (language.value = language.value === "zh" ? "en" : "zh")}>{t.language}</button>
+      <button type="button" class="plain" title={t.theme[theme.value]} aria-label={t.theme[theme.value]}
+        onClick={() => (theme.value = NEXT_THEME[theme.value])}>{THEME_SIGN[theme.value]}</button>
+      <KeyMenu />
+    </header>
+  );
+}
+
+function Mark() {
+  return (
+    <svg viewBox="0 0 24 24" width="20" height="20" aria-hidden="true">
+      <path d="M12 12c0-1.500 2.300-1.500 2.300.5 0 2.300-3.500 3-5 .5-2-3 .2-6.500 3.600-6.500 4.200 0 6.500 4 5.300 7.900" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" />
+      <circle cx="17.600" cy="17" r="1.900" class="gold" />
+    </svg>
+  );
+}
+
+function Navigation({ agent }: { agent: string }) {
+  const t = words.value;
+  const screen = place.value.segments[2];
+  const here = screen === undefined || screen === "m" ? "" : screen;
+  const tabs = [["", t.memory], ["search", t.search], ["live", t.live], ["review", t.review], ["forget", t.forget], ["play", t.playground]] as const;
+  return (
+    <nav>
+      {tabs.map(([name, title]) => (
+        <a key={name} href={pathOf(["a", agent, ...(name ? [name] : [])])} {...(here === name ? { "aria-current": "page" } : {})}>{title}</a>
+      ))}
+    </nav>
+  );
+}
+
+const AGENTS_SHOWN = 200;
+
+function AgentSwitch({ agent }: { agent: string }) {
+  const agents = useLoad((signal) => client.value.listAgents({ page_size: AGENTS_SHOWN }, { signal }), []);
+  const names = agents.value?.agents.map((one) => one.agent_id) ?? [];
+  const choose = (name: string) => {
+    const [, , screen] = place.value.segments;
+    go(pathOf(["a", name, ...(screen && screen !== "m" ? [screen] : [])]));
+  };
+  return (
+    <select class="agent" aria-label={words.value.agents} value={agent} onChange={(event) => choose(event.currentTarget.value)}>
+      {(names.includes(agent) ? names : [agent, ...names]).map((name) => <option key={name} value={name}>{name}</option>)}
+    </select>
+  );
+}
+
+addEventListener("click", follow);
+render(<View />, document.getElementById("view") as HTMLElement);

@@ -1,0 +1,212 @@
+"""The picture of a memory shows what the daemon has, at every pass, live, in both languages and by keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ebbtide_client import Client
+from tests.browser.lived import HOSTILE, live_through, tell
+from tests.browser.visit import Visit, visiting
+from tests.support.keys import new_key
+from tests.support.process import Daemon, running_daemon
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+DRAWN = "html[data-drawn]"
+AGENT = "ann"
+COUNTS = re.compile(r"(\d+) alive.*?(\d+) shortened.*?(\d+) forgotten", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon with an agent that has shortened and forgotten memories."""
+    with running_daemon(tmp_path_factory.mktemp("lived")) as daemon, Client(daemon.url) as client:
+        live_through(client, AGENT)
+        yield daemon
+
+
+@pytest.fixture
+def client(lived: Daemon) -> Iterator[Client]:
+    """A client of the daemon."""
+    with Client(lived.url) as client:
+        yield client
+
+
+@pytest.fixture
+def tab(browser: Browser, lived: Daemon) -> Iterator[Visit]:
+    """A tab in English at the daemon, checked at its end."""
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        yield visit
+
+
+def shown(page: Page) -> tuple[int, int, int]:
+    """Return how many memories the page says are alive, shortened and forgotten."""
+    found = COUNTS.search(page.inner_text(".counts"))
+    assert found is not None
+    return int(found[1]), int(found[2]), int(found[3])
+
+
+def at_pass(client: Client, agent: str, last: int) -> tuple[int, int, int]:
+    """Return the same counts at a pass, from the events of the agent."""
+    passes = 0
+    living: dict[str, bool] = {}
+    forgotten = 0
+    for event in client.watch_events(agent, follow=False):
+        if event.kind == "PassCompleted":
+            passes = event.pass_number or 0
+        elif event.kind == "NodeCreated" and passes <= last:
+            living[str(event.node_id)] = False
+        elif event.kind == "NodeCompressed" and (event.pass_number or 0) <= last:
+            living[str(event.node_id)] = True
+        elif event.kind == "NodeForgotten" and (event.pass_number or 0) <= last:
+            del living[str(event.node_id)]
+            forgotten += 1
+    return len(living), sum(living.values()), forgotten
+
+
+def test_the_counts_are_those_of_the_daemon_at_every_pass(tab: Visit, client: Client) -> None:
+    """The slider shows each pass as the events tell it, and returns to the present."""
+    tab.open(f"/ui/a/{AGENT}")
+    tab.page.wait_for_selector(DRAWN)
+    agent = client.get_agent(AGENT)
+    now = agent.finished_passes
+    assert shown(tab.page) == at_pass(client, AGENT, now)
+    assert shown(tab.page)[0] == agent.counts.nodes
+    assert shown(tab.page)[2] > 0
+    for number in range(now + 1):
+        tab.page.fill(".slider input", str(number))
+        assert shown(tab.page) == at_pass(client, AGENT, number), f"pass {number}"
+    tab.page.fill(".slider input", "0")
+    tab.page.click(".slider > button:last-child")
+    assert tab.page.locator(".badge").count() == 0
+
+
+def test_changes_are_shown_live(browser: Browser, lived: Daemon, client: Client) -> None:
+    """A new memory appears on an open page."""
+    tell(client, "live", "The lighthouse keeper writes long letters to his daughter every winter.")
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        visit.open("/ui/a/live")
+        visit.page.wait_for_selector(DRAWN)
+        before = shown(visit.page)[0]
+        tell(client, "live", "A gardener plants tulips behind the station before the first frost.")
+        count = client.get_agent("live").counts.nodes
+        assert count > before
+        visit.page.wait_for_selector(f".counts >> text={count} alive")
+
+
+def test_one_life_shows_what_is_left_and_what_was_said(tab: Visit, client: Client) -> None:
+    """The panel has the present content, the first one, and each shortening."""
+    nodes = client.list_nodes(AGENT).nodes
+    one = next(node for node in nodes if node.rewrites)
+    detail = client.get_node(AGENT, one.id)
+    tab.open(f"/ui/a/{AGENT}/m/{one.id}")
+    tab.page.wait_for_selector(".panel .present")
+    text = tab.page.inner_text(".panel")
+    assert one.content in text
+    assert detail.first_content is not None and detail.first_content in text
+    for rewrite in one.rewrites:
+        assert f"from {rewrite.length_before} to {rewrite.length_after}" in text
+
+
+def test_a_forgotten_memory_says_that_there_was_something(tab: Visit, client: Client) -> None:
+    """Its page has the pass in which it was forgotten, and no text."""
+    gone = next(event for event in client.watch_events(AGENT, follow=False) if event.kind == "NodeForgotten")
+    tab.open(f"/ui/a/{AGENT}/m/{gone.node_id}")
+    tab.page.wait_for_selector(".panel .gone")
+    text = tab.page.inner_text(".panel")
+    assert "There was something here" in text
+    assert f"forgotten in pass {gone.pass_number}" in text
+
+
+def test_arrow_keys_walk_the_spiral_and_a_table_shows_the_same(tab: Visit, client: Client) -> None:
+    """Without a pointer: End chooses the newest memory, the arrows its neighbours; the table has every memory."""
+    tab.open(f"/ui/a/{AGENT}")
+    tab.page.wait_for_selector(DRAWN)
+    tab.page.focus("canvas")
+    tab.page.keyboard.press("End")
+    tab.page.wait_for_selector(".panel h2")
+    last = tab.page.url
+    tab.page.focus("canvas")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.page.wait_for_url(lambda url: url != last)
+    tab.page.focus("canvas")
+    tab.page.keyboard.press("Escape")
+    tab.page.wait_for_selector(".panel", state="detached")
+    tab.page.check(".legend input")
+    alive, _, forgotten = shown(tab.page)
+    assert tab.page.locator("tbody tr").count() == alive + forgotten
+    for node in client.list_nodes(AGENT).nodes:
+        tab.page.wait_for_selector(f"tbody >> text={node.content}")
+
+
+@pytest.mark.parametrize("agent", ["林月", "v1.0", "a_b-c"])
+def test_every_id_of_an_agent_has_a_page(tab: Visit, client: Client, agent: str) -> None:
+    """Ids are escaped in addresses, and shown as they are."""
+    tell(client, agent, "The ferry leaves the harbour at seven in the morning.")
+    tab.open("/ui/")
+    tab.page.click(f"a >> text='{agent}'")
+    tab.page.wait_for_selector(DRAWN)
+    assert tab.page.input_value("select.agent") == agent
+
+
+def test_hostile_memories_are_text(browser: Browser, lived: Daemon, client: Client) -> None:
+    """In the picture, the table and the panel nothing of a memory becomes part of the page."""
+    for text in HOSTILE:
+        client.remember("eve", [{"role": "user", "speaker": "<b>Eve</b>", "content": text}])
+    client.flush("eve", timeout_ms=30_000, passes=True)
+    nodes = client.list_nodes("eve").nodes
+    assert nodes
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        visit.open("/ui/a/eve")
+        visit.page.wait_for_selector(DRAWN)
+        visit.page.check(".legend input")
+        for node in nodes:
+            visit.page.click(f"tbody a >> text='{node.id}'")
+            visit.page.wait_for_selector(f".panel h2 >> text='Memory {node.id}'")
+            visit.page.wait_for_selector(".panel .present")
+            assert node.content in visit.page.inner_text(".panel .present")
+        assert visit.page.title() == "eve — Ebbtide"
+        assert visit.page.locator("main :is(img, script, iframe, math, style, b b)").count() == 0
+
+
+def test_in_chinese_no_english_sentence_is_left(browser: Browser, lived: Daemon, client: Client) -> None:
+    """On the screens of this file, what the view itself says is Chinese. The memories stay as they are."""
+    tell(client, "zh", "我五月搬到了里斯本，和妹妹一起住。")
+    node = client.list_nodes("zh").nodes[0]
+    with visiting(browser, lived.url, locale="zh-CN") as visit:
+        for path in ("/ui/", "/ui/a/zh", f"/ui/a/zh/m/{node.id}", "/ui/a/zh?tour=1", "/ui/nowhere"):
+            visit.open(path)
+            visit.page.wait_for_selector("main h1", state="attached")
+            visit.page.wait_for_load_state("networkidle" if path == "/ui/" else "load")
+            for text in visit.page.locator("body").all_inner_texts():
+                assert not re.search(r"[A-Za-z]{2,}(?: [A-Za-z]{2,}){2,}", text), text
+
+
+def test_a_key_that_may_only_read_has_no_button_that_writes(browser: Browser, tmp_path: Any) -> None:
+    """The dialog asks for a key, refuses a wrong one, and the panel then has no control that writes."""
+    data = tmp_path / "data"
+    owner, reader = new_key(data, "read", "write", "admin"), new_key(data, "read")
+    with running_daemon(data, {"ACCESS__AUTHENTICATION": "keys"}) as daemon:
+        with Client(daemon.url, api_key=owner) as client:
+            tell(client, AGENT, "The ferry leaves the harbour at seven in the morning.")
+            node = client.list_nodes(AGENT).nodes[0]
+        with visiting(browser, daemon.url, is_checked=False, locale="en-US") as visit:
+            visit.open(f"/ui/a/{AGENT}/m/{node.id}")
+            visit.page.fill("dialog input[type=password]", "not-a-key")
+            visit.page.click("dialog button[type=submit]")
+            visit.page.wait_for_selector("dialog .bad")
+            visit.page.fill("dialog input[type=password]", reader)
+            visit.page.click("dialog button[type=submit]")
+            visit.page.wait_for_selector(".panel .present")
+            assert node.content in visit.page.inner_text(".panel")
+            assert visit.page.locator(".panel .actions").count() == 0
+            assert visit.elsewhere == []
+            stored = visit.page.evaluate(
+                "() => JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+            )
+            assert reader not in stored

@@ -1,0 +1,21 @@
+// A command to copy.
+import { useState } from "preact/hooks";
+import { words } from "../words";
+
+const SHOWN_MS = 1_500;
+
+/** A command with a button that copies it. */
+export function Command({ children }: { children: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(children);
+    setCopied(true);
+    setTimeout(() => setCopied(false), SHOWN_MS);
+  };
+  return (
+    <div class="command">
+      <code>{children}</code>
+      <button type="button" onClick={() => void copy()}>{isCopied ? words.value.copied : words.value.copy}</button>
+    </div>
+  );
+}

@@ -1,0 +1,107 @@
+// Reading data, and the states that every screen has: loading, slow, failed, shown.
+import { type ComponentChildren } from "preact";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { Forbidden, NotFound } from "ebbtide-client";
+import { client, me, note } from "../session";
+import { words } from "../words";
+
+const SKELETON_MS = 150;
+const SLOW_MS = 5_000;
+
+export interface Loaded<T> {
+  value: T | undefined;
+  error: unknown;
+  wait: "none" | "short" | "skeleton" | "slow";
+  reload: () => void;
+}
+
+/** Read something when the component appears and when one of `on` changes. The last value stays until the next one. */
+export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): Loaded<T> {
+  const [value, setValue] = useState<T | undefined>(undefined);
+  const [error, setError] = useState<unknown>(undefined);
+  const [wait, setWait] = useState<Loaded<T>["wait"]>("short");
+  const [turn, setTurn] = useState(0);
+  const shown = useRef<readonly unknown[]>(on);
+  const who = client.value;
+  useEffect(() => {
+    const stop = new AbortController();
+    if (on.some((one, index) => one !== shown.current[index])) setValue(undefined);
+    shown.current = on;
+    setWait("short");
+    setError(undefined);
+    const timers = [setTimeout(() => setWait("skeleton"), SKELETON_MS), setTimeout(() => setWait("slow"), SLOW_MS)];
+    const end = () => timers.forEach(clearTimeout);
+    read(stop.signal).then(
+      (found) => {
+        end();
+        if (stop.signal.aborted) return;
+        setValue(() => found);
+        setWait("none");
+      },
+      (problem: unknown) => {
+        end();
+        if (stop.signal.aborted) return;
+        note(problem);
+        setError(problem);
+        setWait("none");
+      },
+    );
+    return () => {
+      end();
+      stop.abort();
+    };
+  }, [...on, turn, who]);
+  const reload = useCallback(() => setTurn((one) => one + 1), []);
+  return { value, error, wait, reload };
+}
+
+/** Show a value, or the state of its loading. */
+export function Shown<T>({ of, children, gone }: { of: Loaded<T>; children: (value: T) => ComponentChildren; gone?: ComponentChildren }) {
+  if (of.error !== undefined) {
+    if (gone !== undefined && of.error instanceof NotFound) return <>{gone}</>;
+    return <Problem error={of.error} onRetry={of.reload} />;
+  }
+  if (of.value !== undefined) return <>{children(of.value)}</>;
+  return <Waiting wait={of.wait} />;
+}
+
+/** A skeleton after a moment, and words after a while. */
+export function Waiting({ wait }: { wait: Loaded<unknown>["wait"] }) {
+  if (wait !== "skeleton" && wait !== "slow") return null;
+  return (
+    <div class="skeleton" role="status">
+      <span /> <span /> <span />
+      <p>{wait === "slow" ? words.value.takesLong : words.value.loading}</p>
+    </div>
+  );
+}
+
+/** An error: what happened, its reason, the id of the request, and where the reasons are explained. */
+export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const t = words.value;
+  const { reason = "", message = String(error), requestId = "" } = (error ?? {}) as { reason?: string; message?: string; requestId?: string };
+  const missing = error instanceof Forbidden ? t.missingPermission(me.value?.scopes ?? []) : "";
+  return (
+    <div class="problem" role="alert">
+      <h2>{t.problemTitles[reason as keyof typeof t.problemTitles] ?? t.problem}</h2>
+      <p class="said">{message}</p>
+      {missing && <p>{missing}</p>}
+      <p class="quiet">
+        {reason && <code>{reason}</code>}
+        {requestId && <> · {t.requestId} <code>{requestId}</code></>}
+        {reason && <> · {t.explained}</>}
+      </p>
+      {onRetry && <button type="button" onClick={onRetry}>{t.tryAgain}</button>}
+    </div>
+  );
+}
+
+/** What to do where there is nothing yet. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}

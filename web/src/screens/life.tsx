@@ -1,0 +1,242 @@
+// One life: what is left of a memory, what was said, what became of it, and what it is linked with.
+import { lazy, Suspense } from "preact/compat";
+import { useEffect, useState } from "preact/hooks";
+import { type EbbtideError, type ResponseOf } from "ebbtide-client";
+import { Problem, Shown, useLoad } from "../parts/load";
+import { LifeChart } from "../parts/life_chart";
+import { numberOf } from "../reading";
+import { pathOf } from "../router";
+import { client, may, note } from "../session";
+import type { Forecast, Past } from "../shore/life";
+import { dateOf, words } from "../words";
+
+type Node = ResponseOf<"getNode">;
+
+const Neighbourhood = lazy(() => import("./neighbourhood"));
+
+interface Props {
+  agent: string;
+  node: string;
+  /** Whether the node is a name, which has no life. */
+  isName: boolean;
+  /** What is known of its life; undefined if nothing is. */
+  past: Past | undefined;
+  /** Changes when the memory may have changed. */
+  reading: number;
+  forecast: Forecast | undefined;
+  onClose: () => void;
+}
+
+export function Life({ agent, node, isName, past, reading, forecast, onClose }: Props) {
+  const t = words.value;
+  const isForgotten = past?.ended !== undefined;
+  const life = useLoad<Node | undefined>(
+    // A forgotten memory is not there to be read; what is known of it is its life.
+    (signal) => (isForgotten ? Promise.resolve(undefined) : client.value.getNode(agent, node, { signal })),
+    [agent, node, isForgotten],
+  );
+  const { reload } = life;
+  useEffect(reload, [reading]);
+  return (
+    <aside class="panel" aria-label={t.oneLife(node)}>
+      <div class="panel-head">
+        <h2>{isName ? t.oneName : t.oneLife(node)}</h2>
+        <button type="button" class="plain" aria-label={t.close} title={t.close} onClick={onClose}>✕</button>
+      </div>
+      {past?.ended !== undefined && <Gone pass={past.ended} />}
+      {!isForgotten && (
+        <Shown of={life} gone={<Erased />}>
+          {(living) =>
+            living && (
+              <>
+                <Living agent={agent} node={living} forecast={forecast} onChange={reload} />
+                {past && <Changes past={past} node={living} />}
+                <Links agent={agent} node={living} />
+                {!isName && (
+                  <Fold title={t.neighbourhood}>
+                    <Suspense fallback={null}><Neighbourhood agent={agent} node={living} /></Suspense>
+                  </Fold>
+                )}
+              </>
+            )
+          }
+        </Shown>
+      )}
+      {past?.ended !== undefined && <Changes past={past} node={undefined} />}
+    </aside>
+  );
+}
+
+function Fold({ title, children }: { title: string; children: preact.ComponentChildren }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {isOpen && children}
+    </details>
+  );
+}
+
+function Gone({ pass }: { pass: number }) {
+  const t = words.value;
+  return (
+    <div class="gone">
+      <h3>{t.goneTitle}</h3>
+      <p>{t.goneText(pass)}</p>
+      <p class="quiet">{t.goneHint}</p>
+    </div>
+  );
+}
+
+function Erased() {
+  const t = words.value;
+  return (
+    <div class="gone">
+      <h3>{t.erasedTitle}</h3>
+      <p class="quiet">{t.erasedText}</p>
+    </div>
+  );
+}
+
+function Living({ agent, node, forecast, onChange }: { agent: string; node: Node; forecast: Forecast | undefined; onChange: () => void }) {
+  const t = words.value;
+  if (node.kind === "entity") return <blockquote class="present said">{node.phrase}</blockquote>;
+  return (
+    <>
+      <section>
+        <h3>{t.present}</h3>
+        <blockquote class="present said">{node.label && <b>{node.label}</b>}{node.content}</blockquote>
+        <p class="bar-of" title={t.keptOf(node.content.length, node.original_length)}>
+          <meter min={0} max={Math.max(1, node.original_length)} value={[...node.content].length} aria-label={t.keptOf([...node.content].length, node.original_length)} />
+          <span>{t.keptOf([...node.content].length, node.original_length)}</span>
+        </p>
+        <p class="bar-of" title={t.importanceWhy}>
+          <meter min={0} max={1} value={Math.min(1, node.importance)} aria-label={t.importance} />
+          <span>{t.importance} {node.importance.toFixed(2)}</span>
+        </p>
+        {node.in_focus && <p class="in-focus">{t.focusWhy}</p>}
+        {node.pinned !== "none" && <p>{t.pinned}</p>}
+        {forecast && node.pinned === "none" && <p class="quiet">{foretold(node, forecast)}</p>}
+        {may("write") && <Actions agent={agent} node={node} onChange={onChange} />}
+      </section>
+      <section>
+        <h3>{t.source}</h3>
+        {node.first_content === null ? <p class="quiet">{t.wordsDeleted}</p> : <blockquote class="said">{node.first_content}</blockquote>}
+        <ul class="sources">
+          {node.sources.map((one) => (
+            <li key={`${one.batch_id}/${one.message_index}/${one.offset}`}>{t.saidBy(one.speaker || one.role, one.conversation_id, dateOf(one.timestamp ?? node.created_at))}</li>
+          ))}
+        </ul>
+      </section>
+    </>
+  );
+}
+
+function foretold(node: Node, forecast: Forecast): string {
+  const t = words.value;
+  const id = numberOf(node.id);
+  const forgotten = forecast.forgotten.id.indexOf(id);
+  if (forgotten >= 0) return t.willForget(forecast.forgotten.after[forgotten] as number);
+  const shortened = forecast.shortened.id.indexOf(id);
+  if (shortened >= 0) return t.willShorten(forecast.shortened.after[shortened] as number);
+  return t.willStay(forecast.passes);
+}
+
+function Actions({ agent, node, onChange }: { agent: string; node: Node; onChange: () => void }) {
+  const t = words.value;
+  const [draft, setDraft] = useState<string | undefined>(undefined);
+  const [error, setError] = useState<EbbtideError | undefined>(undefined);
+  const act = async (action: () => Promise<unknown>) => {
+    setError(undefined);
+    try {
+      await action();
+      setDraft(undefined);
+      onChange();
+    } catch (problem) {
+      note(problem);
+      setError(problem as EbbtideError);
+    }
+  };
+  const pin = () => (node.pinned === "none" ? client.value.pinNode(agent, node.id) : client.value.unpinNode(agent, node.id));
+  return (
+    <div class="actions">
+      {draft === undefined ? (
+        <>
+          <button type="button" onClick={() => setDraft(node.content)}>{t.correct}</button>
+          <button type="button" onClick={() => void act(pin)}>{node.pinned === "none" ? t.pin : t.unpin}</button>
+          {may("admin") && <a class="button" href={pathOf(["a", agent, "forget"], { node: node.id })}>{t.forget}…</a>}
+        </>
+      ) : (
+        <form onSubmit={(event) => { event.preventDefault(); void act(() => client.value.updateNode(agent, node.id, { content: draft })); }}>
+          <textarea rows={3} value={draft} aria-label={t.correct} onInput={(event) => setDraft(event.currentTarget.value)} />
+          <button type="submit" class="main">{t.save}</button> <button type="button" onClick={() => setDraft(undefined)}>{t.cancel}</button>
+        </form>
+      )}
+      {error && <Problem error={error} />}
+    </div>
+  );
+}
+
+function Changes({ past, node }: { past: Past; node: Node | undefined }) {
+  const t = words.value;
+  const importances = new Map(node?.rewrites.map((one) => [one.pass_number, one.importance]));
+  return (
+    <section>
+      <h3>{t.life}</h3>
+      <LifeChart past={past} importances={importances} />
+      <ol class="changes">
+        <li>{t.made(past.born)}</li>
+        {past.changes.map((one, index) => {
+          const importance = importances.get(one.pass);
+          return (
+            <li key={one.pass}>
+              <b>{t.pass(one.pass)}</b> {t.shortening(past.changes[index - 1]?.length ?? past.original, one.length)}
+              {importance !== undefined && <span class="quiet"> · {t.importanceThen(importance)}</span>}
+            </li>
+          );
+        })}
+        {past.ended !== undefined && <li>{t.forgottenAt(past.ended)}</li>}
+      </ol>
+    </section>
+  );
+}
+
+const MOST_LINKED = 100;
+
+function Links({ agent, node }: { agent: string; node: Node }) {
+  const t = words.value;
+  const names = new Set(node.entities.map((one) => one.id));
+  const incoming = node.links_in.map((one) => ({ ...one, id: one.source })).filter((one) => !names.has(one.id));
+  const outgoing = node.links_out.map((one) => ({ ...one, id: one.target })).filter((one) => !names.has(one.id));
+  const ids = [...new Set([...incoming, ...outgoing].map((one) => one.id))].slice(0, MOST_LINKED);
+  const others = useLoad((signal) => (ids.length === 0 ? Promise.resolve(undefined) : client.value.listNodes(agent, { ids }, { signal })), [agent, ids.join()]);
+  const phrases = new Map(others.value?.nodes.map((one) => [one.id, one.phrase || one.content]));
+  const list = (title: string, links: readonly { id: string; strength: number; relation: string }[], why?: string) =>
+    links.length > 0 && (
+      <details open={node.kind === "entity"}>
+        <summary title={why}>{title}</summary>
+        <ul>
+          {links.map((one) => (
+            <li key={`${one.id}/${one.relation}`}>
+              <a class="said" href={pathOf(["a", agent, "m", one.id])}>{phrases.get(one.id) ?? one.id}</a>{" "}
+              <span class="quiet">{one.relation} {one.strength.toFixed(2)}</span>
+            </li>
+          ))}
+        </ul>
+      </details>
+    );
+  const isName = node.kind === "entity";
+  return (
+    <section class="links">
+      {node.entities.length > 0 && (
+        <p>
+          <span class="quiet">{t.names}: </span>
+          {node.entities.map((one) => <a key={one.id} class="tag said" href={pathOf(["a", agent, "m", one.id])}>{one.name}</a>)}
+        </p>
+      )}
+      {isName ? list(t.mentionedIn(incoming.length), incoming) : list(t.linksIn(incoming.length), incoming)}
+      {!isName && list(t.linksOut(outgoing.length), outgoing)}
+      {list(t.knewOnce(node.dangling.length), node.dangling.map((one) => ({ ...one, id: one.target })), t.knewOnceWhy)}
+    </section>
+  );
+}

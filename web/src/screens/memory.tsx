@@ -1,0 +1,293 @@
+// The memory of an agent as a spiral, a slider through its passes, and the life of the chosen memory.
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Command } from "../parts/copy";
+import { Empty, Shown, useLoad } from "../parts/load";
+import { MOST_LABELS, Spiral } from "../parts/spiral";
+import { Tour } from "../parts/tour";
+import { watch } from "../live";
+import { readHistory, readMap, Texts, numberOf } from "../reading";
+import { go, pathOf, place } from "../router";
+import { client } from "../session";
+import type { Chord, Hub } from "../shore/draw";
+import { ENTITY, focusAt, type History, levelsAt, lifeOf, type Lives, livesOf, type MapPage, pastOf, UNBORN } from "../shore/life";
+import { tideFrame, wholeFrame } from "../shore/spiral";
+import { words } from "../words";
+import { Life } from "./life";
+import { MemoryTable } from "./memory_table";
+
+const RELOAD_MS = 400;
+// A large memory is read less often: the pause is this many times as long as the reading.
+const PAUSES = 4;
+const FRAME_MS = 40;
+const PLAY_MS = 6_000;
+const TYPING_MS = 300;
+const MOST_FOUND = 500;
+
+interface State {
+  map: MapPage;
+  history: History;
+  lives: Lives;
+}
+
+export function Memory({ agent, node }: { agent: string; node: string | undefined }) {
+  const tookMs = useRef(0);
+  const state = useLoad<State>(async (signal) => {
+    const begun = performance.now();
+    const [map, history] = await Promise.all([readMap(agent, signal), readHistory(agent, signal)]);
+    const lives = livesOf(map, history);
+    tookMs.current = performance.now() - begun;
+    return { map, history, lives };
+  }, [agent]);
+  const { reload, wait } = state;
+  const lastEvent = state.value?.map.last_event;
+  const hasState = lastEvent !== undefined;
+  const [isStale, setStale] = useState(false);
+  useEffect(() => {
+    if (lastEvent === undefined) return;
+    const stale = () => setStale(true);
+    return watch(agent, lastEvent, { onEvents: stale, onGap: stale });
+  }, [agent, hasState]);
+  // A reading that is under way is not replaced, or a busy agent would never be shown.
+  useEffect(() => {
+    if (!isStale || wait !== "none") return;
+    const timer = setTimeout(() => {
+      setStale(false);
+      reload();
+    }, Math.max(RELOAD_MS, PAUSES * tookMs.current));
+    return () => clearTimeout(timer);
+  }, [isStale, wait]);
+  return <Shown of={state}>{(value) => <Shore agent={agent} node={node} {...value} />}</Shown>;
+}
+
+function Shore({ agent, node, map, history, lives: past }: State & { agent: string; node: string | undefined }) {
+  const t = words.value;
+  const now = past.passes;
+  const [chosenPass, setPass] = useState<number | undefined>(undefined);
+  const pass = chosenPass ?? now;
+  const isNow = chosenPass === undefined;
+  const [isWhole, setWhole] = useState(false);
+  const [filter, setFilter] = useState("");
+  const [isTable, setTable] = useState(false);
+  const lives = past;
+  const count = lives.id.length;
+
+  const chosenId = node === undefined ? -1 : numberOf(node);
+  const chosen = lifeOf(lives, chosenId);
+  const choose = useCallback((life: number) => {
+    go(pathOf(life < 0 ? ["a", agent] : ["a", agent, "m", `n${past.id[life]}`]), { replace: place.value.segments[2] === "m" });
+  }, [agent, past]);
+
+  const [levels, counts] = useMemo(() => {
+    const found = new Uint8Array(count);
+    return [found, levelsAt(lives, pass, found)] as const;
+  }, [lives, pass]);
+  // In the past every life keeps its place, so that the bright rim is seen to move outward.
+  const frame = useMemo(() => {
+    const isTrue = isWhole || pass < now;
+    return isTrue ? wholeFrame(count) : tideFrame((life) => (past.ended[life] as number) > now, count);
+  }, [past, isWhole, pass < now]);
+  const focus = useMemo(() => {
+    const ids = pass < now ? focusAt(history, pass) : map.focus;
+    return new Set(ids.map((id) => lifeOf(lives, id)).filter((life) => life >= 0));
+  }, [map, history, lives, pass]);
+
+  const texts = useMemo(() => new Texts(agent), [agent, map]);
+  const labels = useLabels(texts, lives, levels, chosen);
+  const faded = useFilter(agent, filter, lives);
+  const isName = useMemo(() => isEntity(map, chosenId), [map, chosenId]);
+  const own = useMemo(() => (chosen >= 0 ? pastOf(past, chosen) : undefined), [past, chosen]);
+  const hasLinks = isName || (own !== undefined && own.ended === undefined);
+  const links = useLinks(agent, hasLinks ? node : undefined, past, map);
+  const picture = useMemo(
+    () => ({ frame, levels, isStatement: lives.isStatement, focus, faded, chosen, chords: links.chords, hubs: links.hubs, labels: labels.shown, core: t.core(frame.squeezed) }),
+    [frame, levels, lives, focus, faded, chosen, links, labels.shown, t],
+  );
+
+  if (count === 0) return <NothingYet agent={agent} />;
+  return (
+    <div class={node === undefined ? "shore" : "shore with-panel"}>
+      <h1 class="hidden">{`${t.memory}: ${agent}`}</h1>
+      <section class="sea" aria-label={t.memory}>
+        <div class="counts">
+          <strong>{t.alive(counts.alive)}</strong>
+          <span class="shortened">{t.shortened(counts.shortened)}</span>
+          <span class="quiet">{t.forgotten(counts.forgotten)}</span>
+          {!isNow && <button type="button" class="badge" onClick={() => setPass(undefined)}>{pass > now ? t.inPasses(pass - now) : t.asOf(pass)} — {t.backToNow}</button>}
+          <span class="grow" />
+          <input type="search" class="filter" placeholder={t.filter} aria-label={t.filterLabel} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+        </div>
+        {isTable ? (
+          <MemoryTable agent={agent} lives={lives} levels={levels} pass={pass} texts={texts} chosen={chosen} onChoose={choose} />
+        ) : (
+          <Spiral
+            picture={picture} description={t.picture(counts.alive, counts.shortened, counts.forgotten, focus.size)}
+            onChoose={choose} onHover={labels.hover} onVisible={labels.show} isWhole={isWhole} onWhole={() => setWhole((one) => !one)}
+          />
+        )}
+        <Legend isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={lives.isStatement.includes(1)} />
+        {counts.alive === 0 && isNow && <p class="quiet centre">{t.allForgotten}</p>}
+        <Slider pass={pass} now={now} first={past.firstPass} horizon={0} onPass={(one) => setPass(one === now ? undefined : one)} />
+        {past.firstPass > 0 && <p class="quiet small">{t.historyCut(past.firstPass)}</p>}
+      </section>
+      {node !== undefined && <Life agent={agent} node={node} isName={isName} past={own} reading={map.last_event} forecast={undefined} onClose={() => choose(-1)} />}
+      <Tour agent={agent} lives={past} now={now} onPass={(one) => setPass(one === undefined || one === now ? undefined : one)} onChoose={choose} />
+    </div>
+  );
+}
+
+function isEntity({ nodes, kinds }: MapPage, id: number): boolean {
+  const row = nodes.id.indexOf(id);
+  return row >= 0 && kinds[nodes.kind[row] as number] === ENTITY;
+}
+
+function NothingYet({ agent }: { agent: string }) {
+  const t = words.value;
+  return (
+    <Empty title={t.memoryNone}>
+      <p>{t.memoryNoneHint}</p>
+      <Command>{`ebbtide remember ${quoted(agent)} "${t.locale === "en" ? "I moved to Lisbon in May." : "我五月搬到了里斯本。"}"`}</Command>
+      <p><a href={pathOf(["a", agent, "play"])}>{t.playground}</a></p>
+    </Empty>
+  );
+}
+
+function quoted(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+}
+
+function Legend({ isTable, onTable, hasStatements }: { isTable: boolean; onTable: () => void; hasStatements: boolean }) {
+  const t = words.value;
+  return (
+    <p class="legend">
+      <span><i class="dot whole" /> {t.legend.whole}</span>
+      <span><i class="dot short" /> {t.legend.shortened}</span>
+      <span><i class="dot ring" /> {t.legend.forgotten}</span>
+      <span><i class="dot gold" /> {t.legend.focus}</span>
+      {hasStatements && <span><i class="dot diamond" /> {t.legend.statement}</span>}
+      <span class="grow" />
+      <label class="check"><input type="checkbox" checked={isTable} onChange={onTable} /> {t.table}</label>
+    </p>
+  );
+}
+
+function Slider({ pass, now, first, horizon, onPass }: { pass: number; now: number; first: number; horizon: number; onPass: (pass: number) => void }) {
+  const t = words.value;
+  const [isPlaying, setPlaying] = useState(false);
+  const move = useRef(onPass);
+  move.current = onPass;
+  useEffect(() => {
+    if (!isPlaying) return;
+    const begin = pass >= now ? first : pass;
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      move.current(now);
+      setPlaying(false);
+      return;
+    }
+    const begun = performance.now();
+    const timer = setInterval(() => {
+      const share = Math.min(1, (performance.now() - begun) / PLAY_MS);
+      move.current(Math.round(begin + (now - begin) * share));
+      if (share === 1) setPlaying(false);
+    }, FRAME_MS);
+    return () => clearInterval(timer);
+  }, [isPlaying]);
+  const range = useRef<HTMLInputElement>(null);
+  useEffect(() => range.current?.parentElement?.style.setProperty("--now", `${(100 * (now - first)) / Math.max(1, now + horizon - first)}%`), [now, first, horizon]);
+  return (
+    <div class="slider">
+      <button type="button" aria-label={isPlaying ? t.stop : t.play} title={isPlaying ? t.stop : t.play} onClick={() => setPlaying((one) => !one)}>{isPlaying ? "❚❚" : "▶"}</button>
+      <div class="track">
+        <input
+          ref={range} type="range" min={first} max={now + horizon} step={1} value={pass} aria-label={t.slider}
+          aria-valuetext={pass > now ? t.inPasses(pass - now) : pass === now ? t.now : t.pass(pass)}
+          onInput={(event) => { setPlaying(false); onPass(Number(event.currentTarget.value)); }}
+        />
+        <p aria-hidden="true"><span>{t.pass(first)}</span><span class="at-now" ref={(mark) => mark?.style.setProperty("left", `${(100 * (now - first)) / Math.max(1, now + horizon - first)}%`)}>{t.now}</span>{horizon > 0 && <span title={t.forecastWhy}>{horizon > 0.14 * (now + horizon - first) && t.forecast} +{horizon}</span>}</p>
+      </div>
+      <output>{pass > now ? `+${pass - now}` : t.pass(pass)}</output>
+      <button type="button" disabled={pass === now} onClick={() => onPass(now)}>{t.backToNow}</button>
+    </div>
+  );
+}
+
+// Phrases beside the dots: of the memory under the pointer, of the chosen one, and of all in sight if these are few.
+function useLabels(texts: Texts, lives: Lives, levels: Uint8Array, chosen: number) {
+  const [hovered, setHovered] = useState(-1);
+  const [visible, setVisible] = useState<readonly number[]>([]);
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const wanted = [hovered, chosen, ...visible].filter((life) => life >= 0 && life < levels.length && levels[life] !== UNBORN);
+    const ids = [...new Set(wanted)].map((life) => lives.id[life] as number);
+    if (ids.length === 0) return;
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      texts.read(ids, stop.signal).then((hasNew) => hasNew && setTurn((one) => one + 1), () => undefined);
+    }, 60);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [texts, hovered, chosen, visible]);
+  const shown = useMemo(() => {
+    const labels = new Map<number, string>();
+    for (const life of [...visible, hovered, chosen]) {
+      const found = life < 0 ? undefined : texts.get(lives.id[life] as number);
+      if (found && levels[life] !== UNBORN) labels.set(life, found.phrase || found.content.slice(0, 40));
+    }
+    return labels;
+  }, [texts, lives, levels, visible, hovered, chosen, turn]);
+  const show = useCallback((seen: readonly number[]) => setVisible((old) => (old.length === 0 && seen.length === 0 ? old : seen.slice(0, MOST_LABELS))), []);
+  return { shown, show, hover: setHovered };
+}
+
+// What a search does not find is faded.
+function useFilter(agent: string, filter: string, lives: Lives): Uint8Array | undefined {
+  const [ids, setIds] = useState<ReadonlySet<number> | undefined>(undefined);
+  useEffect(() => {
+    const query = filter.trim();
+    if (!query) return setIds(undefined);
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      const request = { query, max_results: MOST_FOUND, patience_ms: 0 };
+      client.value.search(agent, request, { signal: stop.signal }).then(
+        ({ memories }) => setIds(new Set(memories.flatMap((one) => [one.id, ...one.node_ids]).filter((id) => id.startsWith("n")).map(numberOf))),
+        () => undefined,
+      );
+    }, TYPING_MS);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [agent, filter]);
+  return useMemo(() => ids && Uint8Array.from(lives.id, (id) => Number(!ids.has(id))), [ids, lives]);
+}
+
+// The links of the chosen memory. Names join memories that are far apart, so their links are drawn too.
+function useLinks(agent: string, node: string | undefined, lives: Lives, map: MapPage): { chords: Chord[]; hubs: Hub[] } {
+  const [links, setLinks] = useState<{ chords: Chord[]; hubs: Hub[] }>({ chords: [], hubs: [] });
+  useEffect(() => {
+    setLinks({ chords: [], hubs: [] });
+    if (node === undefined) return;
+    const stop = new AbortController();
+    const options = { signal: stop.signal };
+    void (async () => {
+      const found = await client.value.getNode(agent, node, options);
+      const life = (id: string) => lifeOf(lives, numberOf(id));
+      const chords = [
+        ...found.links_in.map((link) => ({ life: life(link.source), strength: link.strength, isIncoming: true })),
+        ...[...found.links_out, ...found.dangling].map((link) => ({ life: life(link.target), strength: link.strength, isIncoming: false })),
+      ].filter((chord) => chord.life >= 0);
+      setLinks({ chords, hubs: [] });
+      const entities = await Promise.all(found.entities.slice(0, MOST_HUBS).map((one) => client.value.getNode(agent, one.id, options)));
+      const hubs = entities.map((entity) => ({
+        name: entity.phrase,
+        lives: [...new Set([...entity.links_in.map((link) => life(link.source)), ...[...entity.links_out, ...entity.dangling].map((link) => life(link.target))])].filter((one) => one >= 0),
+      }));
+      setLinks({ chords, hubs });
+    })().catch(() => undefined);
+    return () => stop.abort();
+  }, [agent, node, map]);
+  return links;
+}
+
+const MOST_HUBS = 12;

@@ -1,0 +1,3 @@
+export default function Neighbourhood(_: { agent: string; node: unknown }) {
+  return null;
+}

@@ -1,0 +1,3 @@
+export default function Screen({ agent }: { agent: string }) {
+  return <div class="page"><h1>{agent}</h1></div>;
+}
