@@ -1,4 +1,4 @@
-"""`ebbtide demo`: the story on a screen, or as JSON lines."""
+"""`ebbtide demo`: the story on a screen, as JSON lines, or in the web view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ebbtide.cli.console import out, write_json
+from ebbtide.cli.console import out, say, write_json
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import program
 from ebbtide.cli.options import Json
@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 def demo(
     fast: Annotated[bool, typer.Option("--fast", help="Do not pause between steps.")] = False,
     lang: Annotated[Literal["en", "zh"], typer.Option("--lang", help="Language of the demo.")] = "en",
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show it in the web view, and serve until Ctrl-C.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Watch an agent remember, recall and forget. Needs no daemon and no model server."""
+    if serve and as_json:
+        raise typer.BadParameter("cannot be used with --serve", param_hint="--json")
     from ebbtide.telemetry import configure_log
 
     configure_log("error", "console")
     try:
-        asyncio.run(_demo(fast, lang, as_json))
+        asyncio.run(_serve(fast, lang) if serve else _demo(fast, lang, as_json))
     except asyncio.CancelledError:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
@@ -43,6 +48,15 @@ def _cancel_on_signals() -> None:
     assert running is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+
+
+async def _serve(fast: bool, language: Language) -> None:
+    from ebbtide.cli.demo.serving import serve_demo
+
+    def announce(url: str) -> None:
+        say(f"Watch an agent remember and forget:\n\n  {url}\n\nCtrl-C ends the demo and deletes its memory.")
+
+    await serve_demo(language, announce, pause=None if fast else asyncio.sleep)
 
 
 async def _demo(fast: bool, language: Language, as_json: bool) -> None:
