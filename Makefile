@@ -19,7 +19,7 @@ export EBBTIDE_WITHOUT_VIEW = 1
 # Without stored bytecode, every process of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools browser-tools model-server test-integrations clean
+.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers bench-web shots soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools browser-tools model-server test-integrations clean
 
 demo: $(READY) view  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
@@ -72,6 +72,12 @@ eval-relevance: $(READY_DEV)  ## measure the relevance floor; make eval-relevanc
 
 eval-knowledge: $(READY_DEV)  ## measure the acceptance bars of structured memory; make eval-knowledge KNOWLEDGE=--quick
 	$(BIN)/python -m benchmarks.knowledge $(KNOWLEDGE)
+
+bench-web: browser-tools view  ## measure the web view in Chromium against its targets; make bench-web WEB=--quick
+	$(BIN)/python -m benchmarks.web $(WEB)
+
+shots: browser-tools view  ## draw the pictures of the web view in docs/
+	$(BIN)/python -m tests.tidy.generate_view_pictures
 
 soak: $(READY_DEV)  ## run all operations at once for ten minutes and check that nothing is lost and memory is flat; make soak SOAK="--seconds 60"
 	$(BIN)/python -m benchmarks.soak $(SOAK)
