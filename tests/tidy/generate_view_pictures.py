@@ -18,6 +18,7 @@ from playwright.sync_api import ViewportSize, sync_playwright
 from ebbtide.cli.demo.narration import Language
 from ebbtide.cli.demo.story import AGENT, Story, demo_settings
 from ebbtide.daemon import opened
+from ebbtide.han import contains_han
 from ebbtide_client import Client
 from tests.support.process import ROOT, running_daemon
 
@@ -53,7 +54,8 @@ def main() -> None:
 def _take(program: str, url: str, shot: Shot) -> None:
     with Client(url) as client:
         nodes = client.list_nodes(AGENT, page_size=1000).nodes
-        chosen = max(nodes, key=lambda node: (len(node.rewrites), node.importance))
+        fitting = [node for node in nodes if contains_han(node.content) == (shot.language == "zh")]
+        chosen = max(fitting, key=lambda node: (len(node.rewrites), node.importance))
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)

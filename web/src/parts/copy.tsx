@@ -19,3 +19,13 @@ export function Command({ children }: { children: string }) {
     </div>
   );
 }
+
+/** A command that makes an agent remember something. */
+export function RememberCommand({ agent }: { agent: string }) {
+  return <Command>{`echo "${words.value.example}" | ebbtide remember - --agent ${quoted(agent)}`}</Command>;
+}
+
+/** Return a name as a shell takes it. */
+export function quoted(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+}

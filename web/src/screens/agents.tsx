@@ -1,6 +1,6 @@
 // The agents of the daemon, and how the daemon is.
 import { useEffect, useState } from "preact/hooks";
-import { Command } from "../parts/copy";
+import { RememberCommand } from "../parts/copy";
 import { Empty, Shown, useLoad } from "../parts/load";
 import { pathOf } from "../router";
 import { client, may, me } from "../session";
@@ -84,7 +84,7 @@ function NoAgents() {
   return (
     <Empty title={t.agentsNone}>
       <p>{t.agentsNoneHint}</p>
-      <Command>{`ebbtide remember ann "${t.locale === "en" ? "I moved to Lisbon in May." : "我五月搬到了里斯本。"}"`}</Command>
+      <RememberCommand agent="ann" />
     </Empty>
   );
 }

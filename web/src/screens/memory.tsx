@@ -1,6 +1,6 @@
 // The memory of an agent as a spiral, a slider through its passes, and the life of the chosen memory.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Command } from "../parts/copy";
+import { RememberCommand } from "../parts/copy";
 import { Empty, Shown, useLoad } from "../parts/load";
 import { MOST_LABELS, Spiral } from "../parts/spiral";
 import { Tour } from "../parts/tour";
@@ -145,14 +145,10 @@ function NothingYet({ agent }: { agent: string }) {
   return (
     <Empty title={t.memoryNone}>
       <p>{t.memoryNoneHint}</p>
-      <Command>{`ebbtide remember ${quoted(agent)} "${t.locale === "en" ? "I moved to Lisbon in May." : "我五月搬到了里斯本。"}"`}</Command>
+      <RememberCommand agent={agent} />
       <p><a href={pathOf(["a", agent, "play"])}>{t.playground}</a></p>
     </Empty>
   );
-}
-
-function quoted(name: string): string {
-  return /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
 }
 
 function Legend({ isTable, onTable, hasStatements }: { isTable: boolean; onTable: () => void; hasStatements: boolean }) {

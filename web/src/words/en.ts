@@ -50,6 +50,7 @@ export const en = {
   missingPermission: (scopes: readonly string[]) => `Your key allows: ${scopes.join(", ") || "nothing"}.`,
   copy: "Copy",
   copied: "Copied",
+  example: "I moved to Lisbon in May.",
   more: "Show more",
   first: "First",
   previous: "Previous",

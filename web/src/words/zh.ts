@@ -48,6 +48,7 @@ export const zh: Words = {
   missingPermission: (scopes) => `您的密钥允许：${scopes.map(scopeName).join("、") || "无"}。`,
   copy: "复制",
   copied: "已复制",
+  example: "我五月搬到了里斯本。",
   more: "显示更多",
   first: "首页",
   previous: "上一页",

@@ -1,0 +1,223 @@
+"""Search, events, playground, review and forgetting in the web view."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ebbtide_client import Client
+from tests.browser.lived import HOSTILE, tell
+from tests.browser.visit import Visit, visiting
+from tests.support.keys import new_key
+from tests.support.process import Daemon, running_daemon
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+AGENT = "ann"
+MOVED = "I moved to Lisbon in May with my old piano."
+SARDINES = "My favourite food is grilled sardines."
+
+
+@pytest.fixture
+def two_memories(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon with an agent that has two memories."""
+    with running_daemon(tmp_path / "data") as daemon, Client(daemon.url) as client:
+        for text in (MOVED, SARDINES):
+            tell(client, AGENT, text)
+        yield daemon
+
+
+@pytest.fixture
+def client(two_memories: Daemon) -> Iterator[Client]:
+    """A client of the daemon."""
+    with Client(two_memories.url) as client:
+        yield client
+
+
+@pytest.fixture
+def tab(browser: Browser, two_memories: Daemon) -> Iterator[Visit]:
+    """A tab in English at the daemon, checked at its end."""
+    with visiting(browser, two_memories.url, locale="en-US") as visit:
+        yield visit
+
+
+def test_a_search_shows_the_sentence_who_said_it_and_why(tab: Visit, client: Client) -> None:
+    """The question goes into the address; the first result has its words, its speaker and a bar for each signal."""
+    tab.open(f"/ui/a/{AGENT}/search")
+    tab.page.fill("main input[type=search]", "Where is the piano?")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector(".hit")
+    assert "q=Where" in tab.page.url
+    first = tab.page.locator(".hit").first
+    assert MOVED in first.inner_text()
+    assert "Ann" in first.inner_text()
+    assert "living" in first.inner_text()
+    shares = first.locator(".shares tr").all_inner_texts()
+    assert any(share.startswith("words") for share in shares), shares
+    recalled = client.recall(AGENT, query="Where is the piano?", citations=True)
+    assert tab.page.inner_text(".model-text").split() == recalled.text.split()
+    assert (
+        tab.page.locator(".hit .tag a").first.get_attribute("href")
+        == f"/ui/a/{AGENT}/m/{recalled.memories[0].id}"
+    )
+
+
+def test_an_association_shows_the_words_that_matched(tab: Visit) -> None:
+    """Associative mode follows links from words, and finds the memory by them."""
+    tab.open(f"/ui/a/{AGENT}/search?q=piano&mode=associative")
+    tab.page.wait_for_selector(".hit")
+    first = tab.page.locator(".hit").first.inner_text()
+    assert MOVED in first
+    assert "Matched words" in first and "piano" in first
+
+
+def test_events_are_listed_as_they_happen(tab: Visit, client: Client) -> None:
+    """A memory that is made while the page is open is listed first, in words, with a link."""
+    tab.open(f"/ui/a/{AGENT}/live")
+    tab.page.wait_for_selector(".events li")
+    tell(client, AGENT, "Clara builds wooden boats in Porto.")
+    node = client.list_nodes(AGENT).nodes[-1]
+    line = tab.page.locator(".events li", has=tab.page.locator(f"a >> text='{node.id}'")).last
+    line.wait_for()
+    assert f"was made: {len(node.content)} characters" in line.inner_text()
+    tab.page.click("text='Pause'")
+    tell(client, AGENT, "Tom paints the boats in blue.")
+    tab.page.wait_for_selector("text=/Paused. \\d+ events are new/")
+    newest = client.list_nodes(AGENT).nodes[-1]
+    assert tab.page.locator(f".events >> text='{newest.id}'").count() == 0
+
+
+def test_what_is_said_in_the_playground_is_remembered(tab: Visit, client: Client) -> None:
+    """Turns that are gathered become one batch, and a question shows what a recall returns."""
+    tab.open(f"/ui/a/{AGENT}/play")
+    tab.page.uncheck("main input[type=checkbox]")
+    for text in ("My brother Jonas repairs clocks.", "He lives in Zurich."):
+        tab.page.fill("textarea", text)
+        tab.page.keyboard.press("Enter")
+    tab.page.click("text='Remember 2 turns'")
+    tab.page.wait_for_selector("text=digested: 2 memories")
+    batch = client.list_batches(AGENT).batches[-1]
+    assert batch.message_count == 2
+    tab.page.fill("aside input", "Who repairs clocks?")
+    tab.page.click("aside button[type=submit]")
+    tab.page.wait_for_selector(".model-text >> text=Jonas repairs clocks")
+
+
+def test_a_conflict_is_settled_and_the_decision_is_undone(tab: Visit, client: Client) -> None:
+    """Of two statements one is kept; undoing the ruling brings the conflict back."""
+    for city in ("Vienna", "Graz"):
+        client.create_statement(AGENT, subject="Clara", topic="residence", object=city)
+    tab.open(f"/ui/a/{AGENT}/review")
+    tab.page.locator(".pair article", has_text="Graz").get_by_text("Keep this one").click()
+    tab.page.wait_for_selector(".pair", state="detached")
+    assert [one.object for one in client.list_statements(AGENT).statements] == ["Graz"]
+    tab.page.click("text='Undo'")
+    tab.page.wait_for_selector(".pair")
+    assert len(client.list_conflicts(AGENT).conflicts) == 1
+
+
+def test_forgetting_needs_a_look_and_the_name_and_leaves_a_proof(
+    tab: Visit, client: Client, tmp_path: Path
+) -> None:
+    """Nothing is deleted before the agent's name is typed. Then the words are deleted, and the audit log proves it."""
+    tab.open(f"/ui/a/{AGENT}/forget")
+    tab.page.fill(".wide", "sardines")
+    assert tab.page.locator("button.danger").count() == 0
+    tab.page.click("text='Look first'")
+    tab.page.wait_for_selector("button.danger")
+    assert SARDINES in tab.page.inner_text(".affected >> nth=0")
+    assert tab.page.is_disabled("button.danger")
+    tab.page.fill(".step input[autocomplete=off]", "an")
+    assert tab.page.is_disabled("button.danger")
+    assert client.search(AGENT, query="sardines").memories
+    tab.page.fill(".step input[autocomplete=off]", AGENT)
+    tab.page.click("button.danger")
+    tab.page.wait_for_selector("text='4. Proof'")
+    assert not any("sardines" in one.content for one in client.search(AGENT, query="sardines").memories)
+    with tab.page.expect_download() as download:
+        tab.page.click("text='Save the proof'")
+    download.value.save_as(tmp_path / "proof.json")
+    proof = json.loads((tmp_path / "proof.json").read_text())
+    assert proof["agent_id"] == AGENT
+    assert proof["proof"]["record_hash"] == client.verify_audit(AGENT).record_hash
+    tab.page.fill("textarea", f"{SARDINES}\n{MOVED}")
+    tab.page.click("text='Verify' >> nth=-1")
+    tab.page.wait_for_selector(f"li:has-text('{SARDINES}') >> text=deleted, as record")
+    tab.page.wait_for_selector(f"li:has-text('{MOVED}') >> text=no record says")
+
+
+def test_hostile_texts_are_text_on_these_screens(tab: Visit, client: Client) -> None:
+    """Nothing of a message becomes part of the page, and characters that turn the direction are visible."""
+    for text in HOSTILE:
+        client.remember(
+            "eve",
+            [{"role": "user", "speaker": "<b>\u202eEve</b>", "content": text}],
+            conversation_id="<i>c</i>",
+        )
+    client.flush("eve", timeout_ms=30_000, passes=True)
+    client.create_statement("eve", subject="<b>Eve</b>", topic="residence", object="<img src=x>")
+    for path, shown in (
+        ("search?q=text+said+frame+link", ".hit"),
+        ("live", ".events li"),
+        ("review", ".claim"),
+        ("forget?node=n1", ".table"),
+    ):
+        tab.open(f"/ui/a/eve/{path}")
+        tab.page.wait_for_selector(shown)
+        assert tab.page.title() == "eve — Ebbtide"
+        assert (
+            tab.page.locator(
+                "main :is(img, script, iframe, math, style, svg, b b, i:not([class]):not([style]))"
+            ).count()
+            == 0
+        )
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", tab.page.inner_text("main"))
+
+
+def test_in_chinese_no_english_sentence_is_left(
+    browser: Browser, two_memories: Daemon, client: Client
+) -> None:
+    """The texts of these screens are Chinese."""
+    tell(client, "zh", "我五月搬到了里斯本，和妹妹一起住。")
+    with visiting(browser, two_memories.url, locale="zh-CN") as visit:
+        for path, shown in (
+            ("search?q=里斯本", ".hit"),
+            ("search?q=里斯本&mode=associative", ".hit"),
+            ("live", ".events li"),
+            ("review", ".empty"),
+            ("forget", ".table"),
+            ("play", ".turns"),
+        ):
+            visit.open(f"/ui/a/zh/{path}")
+            visit.page.wait_for_selector(shown)
+            text = re.sub(r"ebbtide [^\n]*", "", visit.page.inner_text("body"))
+            assert not re.search(r"[A-Za-z]{2,}(?: [A-Za-z]{2,}){2,}", text), text
+
+
+def test_a_key_that_may_only_read_sees_which_permission_is_missing(browser: Browser, tmp_path: Path) -> None:
+    """Controls that the key does not allow are absent, and the screen names the permission."""
+    data = tmp_path / "data"
+    owner, reader = new_key(data, "read", "write", "admin"), new_key(data, "read")
+    with running_daemon(data, {"ACCESS__AUTHENTICATION": "keys"}) as daemon:
+        with Client(daemon.url, api_key=owner) as client:
+            client.create_statement(AGENT, subject="Clara", topic="residence", object="Graz")
+        # The first requests are refused, which the console reports.
+        with visiting(browser, daemon.url, is_checked=False, locale="en-US") as visit:
+            for screen, permission in (("forget", "admin"), ("play", "write")):
+                visit.open(f"/ui/a/{AGENT}/{screen}")
+                visit.page.fill("dialog input[type=password]", reader)
+                visit.page.click("dialog button[type=submit]")
+                visit.page.wait_for_selector(f"text=This needs the permission {permission}.")
+                assert visit.page.locator("main :is(textarea, .wide, button.danger)").count() == 0
+            visit.open(f"/ui/a/{AGENT}/review")
+            visit.page.fill("dialog input[type=password]", reader)
+            visit.page.click("dialog button[type=submit]")
+            visit.page.wait_for_selector(".claim")
+            assert visit.page.locator(".tools button").all_inner_texts() == ["History"]
+            assert visit.elsewhere == []
