@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ebbtide_client import Client
 from tests.browser.visit import Visit, visiting
 from tests.support.process import Daemon, running_daemon
 
@@ -18,8 +19,11 @@ SHOWN = "#view > *"
 
 
 @pytest.mark.parametrize("path", ["/ui", "/ui/", "/ui/a/v1.0", "/ui/a/%E6%9E%97%E6%9C%88/live"])
-def test_the_application_starts_at_each_of_its_paths(visit: Visit, path: str) -> None:
+def test_the_application_starts_at_each_of_its_paths(daemon: Daemon, visit: Visit, path: str) -> None:
     """The page loads its script from the daemon and draws; nothing is written to the console."""
+    with Client(daemon.url) as client:
+        for agent in ("v1.0", "林月"):
+            client.open_agent(agent)
     response = visit.open(path)
     assert response.status == 200
     visit.page.wait_for_selector(SHOWN, state="attached")
