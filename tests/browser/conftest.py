@@ -32,9 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium without windows."""
+    """A Chromium without windows.
+
+    Playwright runs an event loop in this thread while it is open, so it must not outlive the file: asynchronous tests
+    of other files would fail.
+    """
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if find_spec("playwright") is None:
         skip_locally("playwright is not installed; `pip install -e '.[browser]'` installs it")

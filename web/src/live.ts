@@ -7,6 +7,7 @@ import { type Event, NotFound, Unauthenticated } from "ebbtide-client";
 import { client, note } from "./session";
 
 const HIDDEN_MS = 30_000;
+const FROM_NOW_ON = -1;
 const GATHER_MS = 100;
 const RETRY_MS = [1_000, 2_000, 5_000, 15_000, 30_000];
 
@@ -24,7 +25,7 @@ export interface Watcher {
 
 /** Watch an agent's events after a number, until the returned function is called. */
 export function watch(agent: string, after: number, watcher: Watcher): () => void {
-  let last = after;
+  let last: number | undefined = after;
   let waiting: Event[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const stop = new AbortController();
@@ -37,8 +38,9 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
     if (events.length > 0) watcher.onEvents(events);
   };
   const take = (event: Event) => {
-    if (event.sequence <= last) return;
-    if (event.sequence > last + 1) {
+    if (last !== undefined && event.sequence <= last) return;
+    const hasGap = last !== undefined && event.sequence > last + 1;
+    if (hasGap) {
       last = event.sequence;
       watcher.onGap();
       return;
@@ -55,13 +57,15 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
   }
 
   const read = async (signal: AbortSignal) => {
-    for await (const event of client.value.watchEvents(agent, { after: last }, { signal })) {
+    for await (const event of client.value.watchEvents(agent, { after: last ?? FROM_NOW_ON }, { signal })) {
       lamp.value = "live";
       channel?.postMessage(event);
       take(event);
     }
   };
   void keepReading(agent, read, stop.signal, () => {
+    // The next events are no longer kept, so the stream goes on with what comes.
+    last = undefined;
     watcher.onGap();
   });
   return () => {

@@ -9,21 +9,22 @@ interface Props {
   lives: Lives;
   now: number;
   onPass: (pass: number | undefined) => void;
-  onChoose: (life: number) => void;
 }
 
 const STEPS = 4;
 const SWEEP_MS = 6_000;
 const FRAME_MS = 40;
 
-export function Tour({ agent, lives, now, onPass, onChoose }: Props) {
+export function Tour({ agent, lives, now, onPass }: Props) {
   const t = words.value;
   const step = Number(place.value.query.get("tour") ?? 0);
   const isOn = step >= 1 && step <= STEPS;
   const examples = useMemo(() => ({ shortened: mostShortened(lives), forgotten: lives.ended.findIndex((end) => end !== NEVER) }), [lives]);
+  const exampleOf = (one: number) => (one === 3 ? examples.shortened : one === 4 ? examples.forgotten : undefined);
+  const example = exampleOf(step);
   const at = (next: number) => {
-    const node = next === 3 ? examples.shortened : next === 4 ? examples.forgotten : -1;
-    const segments = node >= 0 ? ["a", agent, "m", `n${lives.id[node]}`] : ["a", agent];
+    const node = exampleOf(next);
+    const segments = node !== undefined && node >= 0 ? ["a", agent, "m", `n${lives.id[node]}`] : ["a", agent];
     go(pathOf(segments, next >= 1 && next <= STEPS ? { tour: String(next) } : {}), { replace: true });
   };
   useEffect(() => {
@@ -45,14 +46,15 @@ export function Tour({ agent, lives, now, onPass, onChoose }: Props) {
     return () => clearInterval(timer);
   }, [step]);
   useEffect(() => {
-    // The examples exist only after a while in a demonstration that is still going on.
-    if (step === 3 && place.value.segments[2] !== "m" && examples.shortened >= 0) onChoose(examples.shortened);
-  }, [step, examples.shortened]);
+    // A demonstration that has just begun has no example yet.
+    if (isOn && example !== undefined && example >= 0 && place.value.segments[2] !== "m") at(step);
+  }, [step, example]);
   if (!isOn) return null;
   return (
     <div class="tour" role="dialog" aria-label={t.tourTitle} aria-live="polite">
       <p class="quiet small">{t.tourStep(step, STEPS)}</p>
       <p>{t.tour[step - 1]}</p>
+      {example === -1 && <p class="quiet">{t.tourWait}</p>}
       <p class="actions">
         {step > 1 && <button type="button" onClick={() => at(step - 1)}>{t.previous}</button>}
         <button type="button" class="main" autofocus onClick={() => at(step === STEPS ? 0 : step + 1)}>{step === STEPS ? t.tourEnd : t.tourNext}</button>

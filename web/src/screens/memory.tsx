@@ -130,7 +130,7 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
         {past.firstPass > 0 && <p class="quiet small">{t.historyCut(past.firstPass)}</p>}
       </section>
       {node !== undefined && <Life agent={agent} node={node} isName={isName} past={own} reading={map.last_event} forecast={undefined} onClose={() => choose(-1)} />}
-      <Tour agent={agent} lives={past} now={now} onPass={(one) => setPass(one === undefined || one === now ? undefined : one)} onChoose={choose} />
+      <Tour agent={agent} lives={past} now={now} onPass={(one) => setPass(one === undefined || one === now ? undefined : one)} />
     </div>
   );
 }

@@ -156,6 +156,7 @@ export const en = {
     "This memory was shortened. Its life shows how: a language model wrote it again with fewer words, as fewer strong links pointed at it.",
     "A hollow ring is a memory that is forgotten. What pointed at it still knows that there was something: the agent says “I once knew”.",
   ],
+  tourWait: "There is none yet. Wait a moment, while the agent goes on.",
   tourNext: "Next",
   tourEnd: "Explore",
   tourSkip: "Skip the tour",
