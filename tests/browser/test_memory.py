@@ -114,13 +114,17 @@ def test_one_life_shows_what_is_left_and_what_was_said(tab: Visit, client: Clien
 
 
 def test_a_forgotten_memory_says_that_there_was_something(tab: Visit, client: Client) -> None:
-    """Its page has the pass in which it was forgotten, and no text."""
-    gone = next(event for event in client.watch_events(AGENT, follow=False) if event.kind == "NodeForgotten")
+    """Its page has the pass in which it was forgotten, and what still points at it."""
+    events = list(client.watch_events(AGENT, follow=False))
+    gone = next(event for event in events if event.kind == "NodeForgotten")
+    known = {link.source for link in client.every_link(AGENT) if link.target == gone.node_id}
     tab.open(f"/ui/a/{AGENT}/m/{gone.node_id}")
     tab.page.wait_for_selector(".panel .gone")
     text = tab.page.inner_text(".panel")
     assert "There was something here" in text
     assert f"forgotten in pass {gone.pass_number}" in text
+    for source in known:
+        tab.page.wait_for_selector(f".gone a[href$='/m/{source}']")
 
 
 def test_arrow_keys_walk_the_spiral_and_a_table_shows_the_same(tab: Visit, client: Client) -> None:

@@ -6,7 +6,8 @@ import { client } from "./session";
 type Node = ResponseOf<"listNodes">["nodes"][number];
 
 const IDS_AT_ONCE = 100;
-const MAP_PAGE = 100_000;
+/** Most nodes on a page of a map. */
+export const MAP_PAGE = 100_000;
 const HISTORY_PAGE = 200_000;
 
 /** Return the map of an agent's memory. */

@@ -2,6 +2,7 @@
 import { type ComponentChildren } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Forbidden, NotFound } from "ebbtide-client";
+import { pathOf } from "../router";
 import { client, me, note } from "../session";
 import { words } from "../words";
 
@@ -91,6 +92,7 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
         {requestId && <> · {t.requestId} <code>{requestId}</code></>}
         {reason && <> · {t.explained}</>}
       </p>
+      {reason === "AGENT_NOT_FOUND" && <p><a href={pathOf([])}>{t.notFoundHint}</a></p>}
       {onRetry && <button type="button" onClick={onRetry}>{t.tryAgain}</button>}
     </div>
   );

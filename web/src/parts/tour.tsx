@@ -21,6 +21,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   const isOn = step >= 1 && step <= STEPS;
   const examples = useMemo(() => ({ shortened: mostShortened(lives), forgotten: lives.ended.findIndex((end) => end !== NEVER) }), [lives]);
   const exampleOf = (one: number) => (one === 3 ? examples.shortened : one === 4 ? examples.forgotten : undefined);
+  const isTooEarly = (step === 2 && examples.shortened < 0) || exampleOf(step) === -1;
   const example = exampleOf(step);
   const at = (next: number) => {
     const node = exampleOf(next);
@@ -35,7 +36,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   });
   useEffect(() => {
     if (step === 3 || step === 4) return onPass(undefined);
-    if (step !== 2) return;
+    if (step !== 2 || isTooEarly) return;
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return onPass(undefined);
     const begun = performance.now();
     const timer = setInterval(() => {
@@ -44,7 +45,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
       if (share === 1) clearInterval(timer);
     }, FRAME_MS);
     return () => clearInterval(timer);
-  }, [step]);
+  }, [step, isTooEarly]);
   useEffect(() => {
     // A demonstration that has just begun has no example yet.
     if (isOn && example !== undefined && example >= 0 && place.value.segments[2] !== "m") at(step);
@@ -53,8 +54,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   return (
     <div class="tour" role="dialog" aria-label={t.tourTitle} aria-live="polite">
       <p class="quiet small">{t.tourStep(step, STEPS)}</p>
-      <p>{t.tour[step - 1]}</p>
-      {example === -1 && <p class="quiet">{t.tourWait}</p>}
+      <p>{isTooEarly ? t.tourWait : t.tour[step - 1]}</p>
       <p class="actions">
         {step > 1 && <button type="button" onClick={() => at(step - 1)}>{t.previous}</button>}
         <button type="button" class="main" autofocus onClick={() => at(step === STEPS ? 0 : step + 1)}>{step === STEPS ? t.tourEnd : t.tourNext}</button>

@@ -102,7 +102,7 @@ function Daemon() {
     <p class="daemon">
       {ready.value && <span class={`ready ${ready.value.status}`}>{t.daemonReady[ready.value.status]} {ready.value.reasons.join("; ")}</span>}{" "}
       {more.value && <span>{t.model(more.value.model.name, more.value.model.kind)} {!more.value.model.available && t.modelDown}</span>}{" "}
-      {more.value && <span class="quiet">{t.compressing(more.value.scheduler.running.length, more.value.scheduler.waiting_count)}</span>}
+      {more.value && more.value.scheduler.running.length + more.value.scheduler.waiting_count > 0 && <span class="quiet">{t.compressing(more.value.scheduler.running.length, more.value.scheduler.waiting_count)}</span>}
     </p>
   );
 }

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type EbbtideError, type ResponseOf } from "ebbtide-client";
 import { Problem, Shown, useLoad } from "../parts/load";
 import { LifeChart } from "../parts/life_chart";
-import { numberOf } from "../reading";
+import { MAP_PAGE, numberOf } from "../reading";
 import { pathOf } from "../router";
 import { client, may, note } from "../session";
 import type { Forecast, Past } from "../shore/life";
@@ -13,6 +13,8 @@ import { dateOf, words } from "../words";
 type Node = ResponseOf<"getNode">;
 
 const Neighbourhood = lazy(() => import("./neighbourhood"));
+
+const MOST_LINKED = 100;
 
 interface Props {
   agent: string;
@@ -43,7 +45,7 @@ export function Life({ agent, node, isName, past, reading, forecast, onClose }: 
         <h2>{isName ? t.oneName : t.oneLife(node)}</h2>
         <button type="button" class="plain" aria-label={t.close} title={t.close} onClick={onClose}>✕</button>
       </div>
-      {past?.ended !== undefined && <Gone pass={past.ended} />}
+      {past?.ended !== undefined && <Gone agent={agent} node={node} pass={past.ended} />}
       {!isForgotten && (
         <Shown of={life} gone={<Erased />}>
           {(living) =>
@@ -67,6 +69,15 @@ export function Life({ agent, node, isName, past, reading, forecast, onClose }: 
   );
 }
 
+// Links to a forgotten memory: what they come from still knows that there was something.
+async function whoPointsAt(agent: string, node: string, signal: AbortSignal) {
+  const { links } = await client.value.getMap(agent, { links: "all", page_size: MAP_PAGE }, { signal });
+  const target = numberOf(node);
+  const sources = links.source.filter((_, row) => links.target[row] === target);
+  const ids = [...new Set(sources)].slice(0, MOST_LINKED).map((one) => `n${one}`);
+  return ids.length === 0 ? [] : (await client.value.listNodes(agent, { ids }, { signal })).nodes;
+}
+
 function Fold({ title, children }: { title: string; children: preact.ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -77,12 +88,21 @@ function Fold({ title, children }: { title: string; children: preact.ComponentCh
   );
 }
 
-function Gone({ pass }: { pass: number }) {
+function Gone({ agent, node, pass }: { agent: string; node: string; pass: number }) {
   const t = words.value;
+  const known = useLoad((signal) => whoPointsAt(agent, node, signal), [agent, node]);
   return (
     <div class="gone">
       <h3>{t.goneTitle}</h3>
       <p>{t.goneText(pass)}</p>
+      {known.value !== undefined && known.value.length > 0 && (
+        <>
+          <p>{t.stillKnown}</p>
+          <ul>
+            {known.value.map((one) => <li key={one.id}><a class="said" href={pathOf(["a", agent, "m", one.id])}>{one.phrase || one.content}</a></li>)}
+          </ul>
+        </>
+      )}
       <p class="quiet">{t.goneHint}</p>
     </div>
   );
@@ -200,8 +220,6 @@ function Changes({ past, node }: { past: Past; node: Node | undefined }) {
     </section>
   );
 }
-
-const MOST_LINKED = 100;
 
 function Links({ agent, node }: { agent: string; node: Node }) {
   const t = words.value;

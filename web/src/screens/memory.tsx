@@ -117,14 +117,14 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
           <input type="search" class="filter" placeholder={t.filter} aria-label={t.filterLabel} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
         </div>
         {isTable ? (
-          <MemoryTable agent={agent} lives={lives} levels={levels} pass={pass} texts={texts} chosen={chosen} onChoose={choose} />
+          <MemoryTable agent={agent} lives={lives} levels={levels} pass={pass} isNow={isNow} texts={texts} chosen={chosen} onChoose={choose} />
         ) : (
           <Spiral
             picture={picture} description={t.picture(counts.alive, counts.shortened, counts.forgotten, focus.size)}
             onChoose={choose} onHover={labels.hover} onVisible={labels.show} isWhole={isWhole} onWhole={() => setWhole((one) => !one)}
           />
         )}
-        <Legend isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={lives.isStatement.includes(1)} />
+        <Legend hasLinks={links.chords.length > 0 || links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={lives.isStatement.includes(1)} />
         {counts.alive === 0 && isNow && <p class="quiet centre">{t.allForgotten}</p>}
         <Slider pass={pass} now={now} first={past.firstPass} horizon={0} onPass={(one) => setPass(one === now ? undefined : one)} />
         {past.firstPass > 0 && <p class="quiet small">{t.historyCut(past.firstPass)}</p>}
@@ -151,7 +151,7 @@ function NothingYet({ agent }: { agent: string }) {
   );
 }
 
-function Legend({ isTable, onTable, hasStatements }: { isTable: boolean; onTable: () => void; hasStatements: boolean }) {
+function Legend({ hasLinks, isTable, onTable, hasStatements }: { hasLinks: boolean; isTable: boolean; onTable: () => void; hasStatements: boolean }) {
   const t = words.value;
   return (
     <p class="legend">
@@ -160,6 +160,9 @@ function Legend({ isTable, onTable, hasStatements }: { isTable: boolean; onTable
       <span><i class="dot ring" /> {t.legend.forgotten}</span>
       <span><i class="dot gold" /> {t.legend.focus}</span>
       {hasStatements && <span><i class="dot diamond" /> {t.legend.statement}</span>}
+      {hasLinks && <span><i class="line in" /> {t.legend.incoming}</span>}
+      {hasLinks && <span><i class="line out" /> {t.legend.outgoing}</span>}
+      {hasLinks && <span><i class="dot name" /> {t.legend.name}</span>}
       <span class="grow" />
       <label class="check"><input type="checkbox" checked={isTable} onChange={onTable} /> {t.table}</label>
     </p>

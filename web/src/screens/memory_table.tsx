@@ -15,12 +15,13 @@ interface Props {
   lives: Lives;
   levels: Uint8Array;
   pass: number;
+  isNow: boolean;
   texts: Texts;
   chosen: number;
   onChoose: (life: number) => void;
 }
 
-export function MemoryTable({ agent, lives, levels, pass, texts, chosen, onChoose }: Props) {
+export function MemoryTable({ agent, lives, levels, pass, isNow, texts, chosen, onChoose }: Props) {
   const t = words.value;
   const [page, setPage] = useState(0);
   const [order, setOrder] = useState<Order>("id");
@@ -45,7 +46,7 @@ export function MemoryTable({ agent, lives, levels, pass, texts, chosen, onChoos
         <thead>
           <tr>
             {head("id", t.columns.id)}
-            <th scope="col">{t.columns.content}</th>
+            <th scope="col">{isNow ? t.columns.content : t.columns.contentNow}</th>
             <th scope="col">{t.columns.state}</th>
             {head("length", t.columns.length)}
             {head("importance", t.columns.importance)}
@@ -63,7 +64,7 @@ export function MemoryTable({ agent, lives, levels, pass, texts, chosen, onChoos
                 <td class="said">{node?.content ?? ""}</td>
                 <td>{level === FORGOTTEN ? t.legend.forgotten : level === WHOLE ? t.legend.whole : t.legend.shortened}</td>
                 <td class="number">{level === FORGOTTEN ? "" : t.kept(lengthAt(lives, life, pass), lives.original[life] as number)}</td>
-                <td class="number">{level === FORGOTTEN ? "" : (lives.importance[life] as number).toFixed(2)}</td>
+                <td class="number">{level === FORGOTTEN || !isNow ? "" : (lives.importance[life] as number).toFixed(2)}</td>
                 <td class="number">{t.pass(lives.born[life] as number)}</td>
               </tr>
             );

@@ -66,7 +66,7 @@ function NoStatements({ agent, decide }: Shared) {
       {isOff && <p>{s.noneOff}</p>}
       {isOff && may("admin") && <p><button type="button" onClick={() => void decide(() => client.value.updateAgent(agent, { extraction: "rules" }))}>{s.turnOn}</button></p>}
       {may("write") && <p>{s.storeOne}</p>}
-      {may("write") && <Command>{`ebbtide statements add --agent ${quoted(agent)} ${t.locale === "en" ? "I residence Lisbon" : "I residence 青岛"}`}</Command>}
+      {may("write") && <Command>{`ebbtide statements add --agent ${quoted(agent)} ${t.locale === "en" ? "Ann residence Lisbon" : "林月 residence 青岛"}`}</Command>}
     </Empty>
   );
 }
