@@ -99,7 +99,7 @@ def write_store(path: Path, graph: Graph, seed: int) -> None:
     change = Change(focus=focus, next_node_id=graph.next_node_id, finished_passes=FINISHED_PASSES)
 
     def begin(txn: WriteTransaction) -> None:
-        txn.meta.set(overrides={}, decay_rate=DECAY_RATE, citings_due=True)
+        txn.meta.set(overrides={}, decay_rate=DECAY_RATE, citings_due=True, has_lives=False)
         txn.apply(change)
 
     store.write(begin)
@@ -118,7 +118,7 @@ def write_store(path: Path, graph: Graph, seed: int) -> None:
             b"next_relation_id": len(RELATIONS) + 1,
         }
         _put(environment, tables, layout.META, ((name, layout.u64(n)) for name, n in numbers.items()))
-    # The first opening derives the nodes that cite each message.
+    # The first opening derives the nodes that cite each message, and the lives.
     open_store(path).close()
 
 

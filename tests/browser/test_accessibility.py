@@ -27,7 +27,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield daemon
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_no_screen_has_a_barrier(browser: Browser, lived: Daemon, theme: str) -> None:
     """Names, contrast, order and roles are as WCAG requires, as far as axe can tell."""
     with Client(lived.url) as client:
