@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { focusAt, FORGOTTEN, type Forecast, type History, lengthAt, levelAt, levelsAt, lifeOf, livesOf, type MapPage, UNBORN, WHOLE } from "../src/shore/life";
 
-interface Told {
+interface Planned {
   id: number;
   born: number;
   original: number;
@@ -17,27 +17,27 @@ function random(seed: number): () => number {
 }
 
 // Lives as a story: each is made, grows shorter at random, and may end.
-function story(seed: number): Told[] {
+function story(seed: number): Planned[] {
   const next = random(seed);
   return Array.from({ length: 60 }, (_, index) => {
     const born = Math.floor((index * PASSES) / 60);
-    const told: Told = { id: 2 * index + 1, born, original: 20 + Math.floor(next() * 100), changes: [] };
-    let length = told.original;
+    const planned: Planned = { id: 2 * index + 1, born, original: 20 + Math.floor(next() * 100), changes: [] };
+    let length = planned.original;
     for (let pass = born + 1; pass <= PASSES; pass++) {
       if (next() < 0.06) {
-        told.ended = pass;
+        planned.ended = pass;
         break;
       }
-      if (next() < 0.1 && length > 2) told.changes.push({ pass, length: (length = Math.ceil(length / 2)) });
+      if (next() < 0.1 && length > 2) planned.changes.push({ pass, length: (length = Math.ceil(length / 2)) });
     }
-    return told;
+    return planned;
   });
 }
 
-function pages(told: readonly Told[]): [MapPage, History] {
-  const living = told.filter((one) => one.ended === undefined);
-  const changes = told.flatMap((one) => one.changes.map((change) => ({ id: one.id, ...change }))).sort((a, b) => a.pass - b.pass);
-  const ended = told.filter((one) => one.ended !== undefined);
+function pages(planned: readonly Planned[]): [MapPage, History] {
+  const living = planned.filter((one) => one.ended === undefined);
+  const changes = planned.flatMap((one) => one.changes.map((change) => ({ id: one.id, ...change }))).sort((a, b) => a.pass - b.pass);
+  const ended = planned.filter((one) => one.ended !== undefined);
   const map = {
     pass_number: PASSES,
     last_event: 1,
@@ -63,7 +63,7 @@ function pages(told: readonly Told[]): [MapPage, History] {
     complete: true,
     last_event: 1,
     next_page_token: "",
-    born: { id: told.map((one) => one.id), after: told.map((one) => one.born), length: told.map((one) => one.original) },
+    born: { id: planned.map((one) => one.id), after: planned.map((one) => one.born), length: planned.map((one) => one.original) },
     shortened: { id: changes.map((one) => one.id), pass_number: changes.map((one) => one.pass), length: changes.map((one) => one.length) },
     forgotten: { id: ended.map((one) => one.id), pass_number: ended.map((one) => one.ended as number) },
     erased: { id: [], event: [] },
@@ -73,25 +73,25 @@ function pages(told: readonly Told[]): [MapPage, History] {
 }
 
 // The slow way: read the story up to a pass.
-function slowly(told: Told, pass: number): { isBorn: boolean; isOver: boolean; length: number } {
-  const past = told.changes.filter((one) => one.pass <= pass);
-  return { isBorn: told.born <= pass, isOver: told.ended !== undefined && told.ended <= pass, length: past.at(-1)?.length ?? told.original };
+function slowly(planned: Planned, pass: number): { isBorn: boolean; isOver: boolean; length: number } {
+  const past = planned.changes.filter((one) => one.pass <= pass);
+  return { isBorn: planned.born <= pass, isOver: planned.ended !== undefined && planned.ended <= pass, length: past.at(-1)?.length ?? planned.original };
 }
 
 describe("lives", () => {
   it("are at every pass what their story says", () => {
     for (let seed = 1; seed <= 20; seed++) {
-      const told = story(seed);
-      const lives = livesOf(...pages(told));
-      expect([...lives.id]).toEqual(told.map((one) => one.id));
-      const levels = new Uint8Array(told.length);
+      const planned = story(seed);
+      const lives = livesOf(...pages(planned));
+      expect([...lives.id]).toEqual(planned.map((one) => one.id));
+      const levels = new Uint8Array(planned.length);
       for (let pass = 0; pass <= PASSES; pass++) {
         const counts = levelsAt(lives, pass, levels);
-        const states = told.map((one) => slowly(one, pass));
+        const states = planned.map((one) => slowly(one, pass));
         const looks = states.map((state, life) => {
           if (!state.isBorn) return UNBORN;
           if (state.isOver) return FORGOTTEN;
-          return state.length === told[life]?.original ? WHOLE : "shortened";
+          return state.length === planned[life]?.original ? WHOLE : "shortened";
         });
         expect(Array.from(levels, (level) => (level > UNBORN && level < WHOLE ? "shortened" : level))).toEqual(looks);
         expect(counts).toEqual({
@@ -99,7 +99,7 @@ describe("lives", () => {
           shortened: looks.filter((look) => look === "shortened").length,
           forgotten: looks.filter((look) => look === FORGOTTEN).length,
         });
-        expect(told.map((_, life) => lengthAt(lives, life, pass))).toEqual(states.map((state) => state.length));
+        expect(planned.map((_, life) => lengthAt(lives, life, pass))).toEqual(states.map((state) => state.length));
       }
     }
   });

@@ -59,23 +59,22 @@ export function Memory({ agent, node }: { agent: string; node: string | undefine
   return <Shown of={state}>{(value) => <Shore agent={agent} node={node} {...value} />}</Shown>;
 }
 
-function Shore({ agent, node, map, history, lives: past }: State & { agent: string; node: string | undefined }) {
+function Shore({ agent, node, map, history, lives }: State & { agent: string; node: string | undefined }) {
   const t = words.value;
-  const now = past.passes;
+  const now = lives.passes;
   const [chosenPass, setPass] = useState<number | undefined>(undefined);
   const pass = chosenPass ?? now;
   const isNow = chosenPass === undefined;
   const [isWhole, setWhole] = useState(false);
   const [filter, setFilter] = useState("");
   const [isTable, setTable] = useState(false);
-  const lives = past;
   const count = lives.id.length;
 
   const chosenId = node === undefined ? -1 : numberOf(node);
   const chosen = lifeOf(lives, chosenId);
   const choose = useCallback((life: number) => {
-    go(pathOf(life < 0 ? ["a", agent] : ["a", agent, "m", `n${past.id[life]}`]), { replace: place.value.segments[2] === "m" });
-  }, [agent, past]);
+    go(pathOf(life < 0 ? ["a", agent] : ["a", agent, "m", `n${lives.id[life]}`]), { replace: place.value.segments[2] === "m" });
+  }, [agent, lives]);
 
   const [levels, counts] = useMemo(() => {
     const found = new Uint8Array(count);
@@ -84,8 +83,8 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
   // In the past every life keeps its place, so that the bright rim is seen to move outward.
   const frame = useMemo(() => {
     const isTrue = isWhole || pass < now;
-    return isTrue ? wholeFrame(count) : tideFrame((life) => (past.ended[life] as number) > now, count);
-  }, [past, isWhole, pass < now]);
+    return isTrue ? wholeFrame(count) : tideFrame((life) => (lives.ended[life] as number) > now, count);
+  }, [lives, isWhole, pass < now]);
   const focus = useMemo(() => {
     const ids = pass < now ? focusAt(history, pass) : map.focus;
     return new Set(ids.map((id) => lifeOf(lives, id)).filter((life) => life >= 0));
@@ -95,9 +94,9 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
   const labels = useLabels(texts, lives, levels, chosen);
   const faded = useFilter(agent, filter, lives);
   const isName = useMemo(() => isEntity(map, chosenId), [map, chosenId]);
-  const own = useMemo(() => (chosen >= 0 ? pastOf(past, chosen) : undefined), [past, chosen]);
+  const own = useMemo(() => (chosen >= 0 ? pastOf(lives, chosen) : undefined), [lives, chosen]);
   const hasLinks = isName || (own !== undefined && own.ended === undefined);
-  const links = useLinks(agent, hasLinks ? node : undefined, past, map);
+  const links = useLinks(agent, hasLinks ? node : undefined, lives, map);
   const picture = useMemo(
     () => ({ frame, levels, isStatement: lives.isStatement, focus, faded, chosen, chords: links.chords, hubs: links.hubs, labels: labels.shown, core: t.core(frame.squeezed) }),
     [frame, levels, lives, focus, faded, chosen, links, labels.shown, t],
@@ -126,11 +125,11 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
         )}
         <Legend hasLinks={links.chords.length > 0 || links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={lives.isStatement.includes(1)} />
         {counts.alive === 0 && isNow && <p class="quiet centre">{t.allForgotten}</p>}
-        <Slider pass={pass} now={now} first={past.firstPass} horizon={0} onPass={(one) => setPass(one === now ? undefined : one)} />
-        {past.firstPass > 0 && <p class="quiet small">{t.historyCut(past.firstPass)}</p>}
+        <Slider pass={pass} now={now} first={lives.firstPass} horizon={0} onPass={(one) => setPass(one === now ? undefined : one)} />
+        {lives.firstPass > 0 && <p class="quiet small">{t.historyCut(lives.firstPass)}</p>}
       </section>
       {node !== undefined && <Life agent={agent} node={node} isName={isName} past={own} reading={map.last_event} forecast={undefined} onClose={() => choose(-1)} />}
-      <Tour agent={agent} lives={past} now={now} onPass={(one) => setPass(one === undefined || one === now ? undefined : one)} />
+      <Tour agent={agent} lives={lives} now={now} onPass={(one) => setPass(one === undefined || one === now ? undefined : one)} />
     </div>
   );
 }
