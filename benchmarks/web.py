@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -27,6 +25,7 @@ from rich.table import Table
 
 from benchmarks.processes import running
 from ebbtide.rest.view_files import FILES, is_built
+from tests.support.chromium import chromium, launched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -37,7 +36,6 @@ LIVING: Final = 1_300
 
 SLIDER_STEPS: Final = 30
 TIMEOUT_MS: Final = 60_000
-PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
 
 EMPTY: Final = "<!doctype html><html data-drawn><body></body></html>"
 SLIDE: Final = """
@@ -200,7 +198,7 @@ def _measured(browser: Browser, url: str, count: int, ratio: float, frame_ms: fl
 
 def measure(*, quick: bool) -> list[Row]:
     """Return the rows of the table. Raise SystemExit without Chromium, playwright or a built view."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = chromium()
     if program is None or not is_built(FILES):
         raise SystemExit("Chromium and the built view are needed: apt-get install chromium; make view")
     try:
@@ -216,13 +214,12 @@ def measure(*, quick: bool) -> list[Row]:
     sizes: list[tuple[int, float, float | None]] = [(5_000, 2, 20)]
     if not quick:
         sizes += [(50_000, 4, 50), (100_000, 6, None)]
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with (
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder)) as daemon,
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=program, args=[*arguments, "--disable-gpu"])
+        browser = launched(playwright, program, "--disable-gpu")
         for count, ratio, frame_ms in sizes:
             rows += _measured(browser, daemon.url, count, ratio, frame_ms)
         browser.close()

@@ -6,8 +6,6 @@ but not in CI. The view's policy forbids `wait_for_function`: wait for an elemen
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -15,14 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 import build_view
+from ebbtide_client import Client
+from tests.browser.lived import live_through
 from tests.browser.visit import Visit, visiting
+from tests.support.chromium import chromium, launched
 from tests.support.node import skip_locally
-from tests.support.process import Daemon
+from tests.support.process import Daemon, running_daemon
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,7 +38,7 @@ def browser() -> Iterator[Browser]:
     Playwright runs an event loop in this thread while it is open, so it must not outlive the file: asynchronous tests
     of other files would fail.
     """
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = chromium()
     if find_spec("playwright") is None:
         skip_locally("playwright is not installed; `pip install -e '.[browser]'` installs it")
     if program is None:
@@ -48,10 +47,8 @@ def browser() -> Iterator[Browser]:
         skip_locally("the web view is not built from the present sources; `make view` builds it")
     from playwright.sync_api import sync_playwright
 
-    # Chromium refuses to run as root with its sandbox.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=arguments)
+        running = launched(playwright, program)
         yield running
         running.close()
 
@@ -61,3 +58,25 @@ def visit(browser: Browser, daemon: Daemon) -> Iterator[Visit]:
     """A tab at the daemon. The test fails on any message in its console and any request to another origin."""
     with visiting(browser, daemon.url) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon with the agent `ann`, which has shortened and forgotten memories."""
+    with running_daemon(tmp_path_factory.mktemp("lived")) as daemon, Client(daemon.url) as client:
+        live_through(client, "ann")
+        yield daemon
+
+
+@pytest.fixture
+def client(lived: Daemon) -> Iterator[Client]:
+    """A client of the daemon."""
+    with Client(lived.url) as client:
+        yield client
+
+
+@pytest.fixture
+def tab(browser: Browser, lived: Daemon) -> Iterator[Visit]:
+    """A tab in English at the daemon, checked at its end."""
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        yield visit

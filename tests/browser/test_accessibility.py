@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ebbtide_client import Client
-from tests.browser.lived import live_through
 from tests.browser.visit import visiting
-from tests.support.process import ROOT, Daemon, running_daemon
+from tests.support.process import ROOT, Daemon
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 SCREENS = ("", "/m/{node}", "/search?q=Lisbon", "/live", "/review", "/forget", "/play")
-
-
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon with an agent that has shortened and forgotten memories."""
-    with running_daemon(tmp_path_factory.mktemp("lived")) as daemon, Client(daemon.url) as client:
-        live_through(client, "ann")
-        yield daemon
 
 
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.full)])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ebbtide_client import Client
-from tests.browser.lived import HOSTILE, live_through, tell
+from tests.browser.lived import HOSTILE, tell
 from tests.browser.visit import Visit, visiting
 from tests.support.keys import new_key
 from tests.support.process import Daemon, running_daemon
@@ -20,28 +19,6 @@ if TYPE_CHECKING:
 DRAWN = "html[data-drawn]"
 AGENT = "ann"
 COUNTS = re.compile(r"(\d+) alive.*?(\d+) shortened.*?(\d+) forgotten", re.DOTALL)
-
-
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon with an agent that has shortened and forgotten memories."""
-    with running_daemon(tmp_path_factory.mktemp("lived")) as daemon, Client(daemon.url) as client:
-        live_through(client, AGENT)
-        yield daemon
-
-
-@pytest.fixture
-def client(lived: Daemon) -> Iterator[Client]:
-    """A client of the daemon."""
-    with Client(lived.url) as client:
-        yield client
-
-
-@pytest.fixture
-def tab(browser: Browser, lived: Daemon) -> Iterator[Visit]:
-    """A tab in English at the daemon, checked at its end."""
-    with visiting(browser, lived.url, locale="en-US") as visit:
-        yield visit
 
 
 def shown(page: Page) -> tuple[int, int, int]:

@@ -25,26 +25,12 @@ SARDINES = "My favourite food is grilled sardines."
 
 
 @pytest.fixture
-def two_memories(tmp_path: Path) -> Iterator[Daemon]:
+def lived(tmp_path: Path) -> Iterator[Daemon]:
     """A daemon with an agent that has two memories."""
     with running_daemon(tmp_path / "data") as daemon, Client(daemon.url) as client:
         for text in (MOVED, SARDINES):
             tell(client, AGENT, text)
         yield daemon
-
-
-@pytest.fixture
-def client(two_memories: Daemon) -> Iterator[Client]:
-    """A client of the daemon."""
-    with Client(two_memories.url) as client:
-        yield client
-
-
-@pytest.fixture
-def tab(browser: Browser, two_memories: Daemon) -> Iterator[Visit]:
-    """A tab in English at the daemon, checked at its end."""
-    with visiting(browser, two_memories.url, locale="en-US") as visit:
-        yield visit
 
 
 def test_a_search_shows_the_sentence_who_said_it_and_why(tab: Visit, client: Client) -> None:
@@ -180,12 +166,10 @@ def test_hostile_texts_are_text_on_these_screens(tab: Visit, client: Client) -> 
         assert not re.search("[\u202a-\u202e\u2066-\u2069]", tab.page.inner_text("main"))
 
 
-def test_in_chinese_no_english_sentence_is_left(
-    browser: Browser, two_memories: Daemon, client: Client
-) -> None:
+def test_in_chinese_no_english_sentence_is_left(browser: Browser, lived: Daemon, client: Client) -> None:
     """The texts of these screens are Chinese."""
     tell(client, "zh", "我五月搬到了里斯本，和妹妹一起住。")
-    with visiting(browser, two_memories.url, locale="zh-CN") as visit:
+    with visiting(browser, lived.url, locale="zh-CN") as visit:
         for path, shown in (
             ("search?q=里斯本", ".hit"),
             ("search?q=里斯本&mode=associative", ".hit"),

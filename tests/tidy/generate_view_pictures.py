@@ -7,8 +7,6 @@ changes only with the story, the engine or the view.
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -20,10 +18,10 @@ from ebbtide.cli.demo.story import AGENT, Story, demo_settings
 from ebbtide.daemon import opened
 from ebbtide.han import contains_han
 from ebbtide_client import Client
+from tests.support.chromium import chromium, launched
 from tests.support.process import ROOT, running_daemon
 
 SIZE: Final[ViewportSize] = {"width": 1280, "height": 800}
-PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
 
 
 class Shot(NamedTuple):
@@ -42,7 +40,8 @@ SHOTS: Final = (
 
 def main() -> None:
     """Write all pictures."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)))
+    program = chromium()
+    assert program is not None, "Chromium is not installed"
     for shot in SHOTS:
         with tempfile.TemporaryDirectory() as folder:
             # Before Playwright runs an event loop in this thread.
@@ -56,9 +55,8 @@ def _take(program: str, url: str, shot: Shot) -> None:
         nodes = client.list_nodes(AGENT, page_size=1000).nodes
         fitting = [node for node in nodes if contains_han(node.content) == (shot.language == "zh")]
         chosen = max(fitting, key=lambda node: (len(node.rewrites), node.importance))
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        browser = launched(playwright, program)
         locale = "zh-CN" if shot.language == "zh" else "en-US"
         page = browser.new_page(viewport=SIZE, color_scheme=shot.colours, locale=locale)
         page.goto(f"{url}/ui/a/{AGENT}/m/{chosen.id}")
