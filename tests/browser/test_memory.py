@@ -14,7 +14,7 @@ from tests.support.keys import new_key
 from tests.support.process import Daemon, running_daemon
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 DRAWN = "html[data-drawn]"
 AGENT = "ann"
@@ -61,6 +61,18 @@ def test_the_counts_are_those_of_the_daemon_at_every_pass(tab: Visit, client: Cl
     tab.page.fill(".slider input", "0")
     tab.page.click(".slider > button:last-child")
     assert tab.page.locator(".badge").count() == 0
+
+
+def test_the_picture_does_not_wait_for_what_the_key_allows(browser: Browser, lived: Daemon) -> None:
+    """The map and the history are requested together with the permissions, and drawn without them."""
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        held: list[Route] = []
+        visit.page.route("**/v1/me", lambda route: held.append(route))
+        visit.open(f"/ui/a/{AGENT}")
+        visit.page.wait_for_selector(DRAWN)
+        assert len(held) == 1
+        assert shown(visit.page)[0] > 0
+        held[0].continue_()
 
 
 def test_changes_are_shown_live(browser: Browser, lived: Daemon, client: Client) -> None:
@@ -178,6 +190,8 @@ def test_a_key_that_may_only_read_has_no_button_that_writes(browser: Browser, tm
             node = client.list_nodes(AGENT).nodes[0]
         with visiting(browser, daemon.url, is_checked=False, locale="en-US") as visit:
             visit.open(f"/ui/a/{AGENT}/m/{node.id}")
+            visit.page.wait_for_selector("dialog[open]")
+            assert visit.page.locator("main *").count() == 0
             visit.page.fill("dialog input[type=password]", "not-a-key")
             visit.page.click("dialog button[type=submit]")
             visit.page.wait_for_selector("dialog .bad")

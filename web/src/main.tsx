@@ -24,6 +24,7 @@ const SCREENS = { search: Search, live: Live, forget: Forget, play: Play, review
 const NEXT_THEME = { system: "light", light: "dark", dark: "system" } as const;
 const THEME_SIGN = { system: "◐", light: "☀", dark: "☾" } as const;
 
+// A screen reads its data while the daemon still says who asks. Only where a key is missing it is not shown.
 function View() {
   const who = useLoad(askWhoIAm, []);
   const agent = place.value.segments[0] === "a" ? place.value.segments[1] : undefined;
@@ -35,8 +36,9 @@ function View() {
       <a class="skip" href="#content">{words.value.skip}</a>
       <Header agent={agent} />
       <main id="content" tabIndex={-1}>
-        {me.value && <Suspense fallback={null}><Screen /></Suspense>}
-        {!me.value && who.error !== undefined && !needsKey.value && <Problem error={who.error} onRetry={who.reload} />}
+        {me.value === undefined && (needsKey.value || who.error !== undefined)
+          ? !needsKey.value && <Problem error={who.error} onRetry={who.reload} />
+          : <Suspense fallback={null}><Screen /></Suspense>}
       </main>
       <KeyDialog />
     </>

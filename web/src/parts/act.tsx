@@ -34,7 +34,7 @@ export function useAction(): Action {
 
 /** Say which permission is missing, where a control would be. */
 export function Missing({ permission }: { permission: Permission }) {
-  if (may(permission)) return null;
+  if (me.value === undefined || may(permission)) return null;
   return (
     <p class="missing">
       {screens.value.missing(screens.value.permission[permission])} {words.value.missingPermission(me.value?.scopes ?? [])}

@@ -1,6 +1,6 @@
 // Reading data, and the states that every screen has: loading, slow, failed, shown.
 import { type ComponentChildren } from "preact";
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Forbidden, NotFound } from "ebbtide-client";
 import { pathOf } from "../router";
 import { client, me, note } from "../session";
@@ -24,7 +24,8 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
   const [turn, setTurn] = useState(0);
   const shown = useRef<readonly unknown[]>(on);
   const who = client.value;
-  useEffect(() => {
+  // An ordinary effect would wait for the next frame before it sends the request.
+  useLayoutEffect(() => {
     const stop = new AbortController();
     if (on.some((one, index) => one !== shown.current[index])) setValue(undefined);
     shown.current = on;

@@ -52,7 +52,7 @@ export function Spiral({ picture, description, onChoose, onHover, onVisible, isW
   // The number of dots changes while a memory grows, and each of them moves. The view stays where the user put it.
   useEffect(() => setCamera(HOME), [isWhole]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (size.width === 0) return;
     const turn = requestAnimationFrame(() => {
       const context = canvas.current?.getContext("2d");

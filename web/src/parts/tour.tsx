@@ -19,7 +19,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   const t = words.value;
   const step = Number(place.value.query.get("tour") ?? 0);
   const isOn = step >= 1 && step <= STEPS;
-  const examples = useMemo(() => ({ shortened: mostShortened(lives), forgotten: lives.ended.findIndex((end) => end !== NEVER) }), [lives]);
+  const examples = useMemo(() => (isOn ? { shortened: mostShortened(lives), forgotten: lives.ended.findIndex((end) => end !== NEVER) } : { shortened: -1, forgotten: -1 }), [isOn, lives]);
   const exampleOf = (one: number) => (one === 3 ? examples.shortened : one === 4 ? examples.forgotten : undefined);
   const isTooEarly = (step === 2 && examples.shortened < 0) || exampleOf(step) === -1;
   const example = exampleOf(step);

@@ -1,6 +1,6 @@
 // One life: what is left of a memory, what was said, what became of it, and what it is linked with.
 import { lazy, Suspense } from "preact/compat";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type EbbtideError, type ResponseOf } from "ebbtide-client";
 import { Problem, Shown, useLoad } from "../parts/load";
 import { LifeChart } from "../parts/life_chart";
@@ -38,7 +38,11 @@ export function Life({ agent, node, isName, past, reading, forecast, onClose }: 
     [agent, node, isForgotten],
   );
   const { reload } = life;
-  useEffect(reload, [reading]);
+  const read = useRef(reading);
+  useEffect(() => {
+    if (read.current !== reading) reload();
+    read.current = reading;
+  }, [reading]);
   return (
     <aside class="panel" aria-label={t.oneLife(node)}>
       <div class="panel-head">

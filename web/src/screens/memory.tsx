@@ -262,9 +262,9 @@ function useFilter(agent: string, filter: string, lives: Lives): Uint8Array | un
 
 // The links of the chosen memory. Names join memories that are far apart, so their links are drawn too.
 function useLinks(agent: string, node: string | undefined, lives: Lives, map: MapPage): { chords: Chord[]; hubs: Hub[] } {
-  const [links, setLinks] = useState<{ chords: Chord[]; hubs: Hub[] }>({ chords: [], hubs: [] });
+  const [links, setLinks] = useState<{ chords: Chord[]; hubs: Hub[] }>(NO_LINKS);
   useEffect(() => {
-    setLinks({ chords: [], hubs: [] });
+    setLinks(NO_LINKS);
     if (node === undefined) return;
     const stop = new AbortController();
     const options = { signal: stop.signal };
@@ -289,3 +289,4 @@ function useLinks(agent: string, node: string | undefined, lives: Lives, map: Ma
 }
 
 const MOST_HUBS = 12;
+const NO_LINKS = { chords: [], hubs: [] };
