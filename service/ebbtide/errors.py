@@ -82,7 +82,7 @@ REASONS: dict[str, Reason] = {
     "INVALID_PARAMETERS": _invalid("The agent parameters contradict each other."),
     "INVALID_PAGE": _invalid("`page_size` is out of range, or `page_token` is not a token of this listing."),
     "TOO_MANY_PASSES": _invalid(
-        "The request would exceed the number of compression passes that the agent may owe."
+        "More compression passes than the agent may owe, or than a forecast can have for so many memories."
     ),
     "TOO_MANY_PINNED": _invalid("The agent has as many pinned memories as `max_pinned` allows."),
     "NOT_A_STATEMENT": _invalid("The node is a memory or an entity, not a statement."),
@@ -171,7 +171,9 @@ REASONS: dict[str, Reason] = {
     "TOO_MANY_STREAMS": _exhausted(
         "Too many event streams are open (limit `max_event_streams`, or half of it for one key)."
     ),
-    "TOO_MANY_TRANSFERS": _exhausted("Too many concurrent transfers (limit 4, or 2 for one key)."),
+    "TOO_MANY_TRANSFERS": _exhausted(
+        "Too many concurrent transfers (limit 4, or 2 for one key) or forecasts (limit 2, or 1 of one agent)."
+    ),
     "SERVER_BUSY": _exhausted(
         "Too many connections are open, or too many bytes of requests and responses are in memory.", 503
     ),

@@ -257,6 +257,11 @@ export class Ebbtide {
     return this.#send("GET", path`/v1/agents/${agentId}/history`, { query: request }, options);
   }
 
+  /** Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay. */
+  async forecast(agentId: string, request: RequestOf<"forecast"> = {}, options?: CallOptions): Result<"forecast"> {
+    return this.#send("POST", path`/v1/agents/${agentId}/forecast`, { body: request, safe: true }, options);
+  }
+
   /** Return the life of a memory or statement, also of a forgotten one. */
   async getNodeHistory(agentId: string, nodeId: string, options?: CallOptions): Result<"getNodeHistory"> {
     return this.#send("GET", path`/v1/agents/${agentId}/nodes/${nodeId}/history`, {}, options);

@@ -492,6 +492,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agent_id}/forecast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Forecast
+         * @description Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay.
+         */
+        post: operations["forecast"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents/{agent_id}/nodes/{node_id}/history": {
         parameters: {
             query?: never;
@@ -1272,6 +1292,18 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The shortenings and ends to come, as columns. */
+        AgentForecast: {
+            /** @description Completed compression passes since creation. */
+            pass_number: number;
+            /** @description Passes from now on that the forecast contains. */
+            passes: number;
+            assumes: components["schemas"]["ForecastAssumptions"];
+            /** @description Shortenings of memories that live now. */
+            shortened: components["schemas"]["ForecastShortened"];
+            /** @description Memories and statements that will be forgotten. */
+            forgotten: components["schemas"]["ForecastForgotten"];
+        };
         /** @description The lives of memories and statements, as columns. */
         AgentHistory: {
             /** @description The number of passes completed before the oldest event that is kept. Shortenings, focus and erasures of earlier passes are missing. */
@@ -2280,6 +2312,31 @@ export interface components {
             nodes: components["schemas"]["NodeInfo"][];
             /** @description Entities in focus, newest first. */
             entities: components["schemas"]["EntityInfo"][];
+        };
+        /** @description Assumptions of the forecast. */
+        ForecastAssumptions: {
+            /** @description Memories of the unrelated batch before each pass. */
+            memories_per_batch: number;
+            /** @description Characters of each of these memories. */
+            characters: number;
+            /** @description Passes that the agent owes for earlier batches. No batch comes before these. */
+            owed_passes: number;
+        };
+        /** @description Columns with one entry for each memory and statement that will be forgotten, in order. */
+        ForecastForgotten: {
+            /** @description Number of the node. */
+            id: number[];
+            /** @description The pass that will forget it, counted from now: 1 is the next. */
+            after: number[];
+        };
+        /** @description Columns with one entry for each shortening, in order. */
+        ForecastShortened: {
+            /** @description Number of the memory: 17 is n17. */
+            id: number[];
+            /** @description The pass that will shorten it, counted from now: 1 is the next. */
+            after: number[];
+            /** @description Characters that it will have then. */
+            length: number[];
         };
         /** @description The amount of erased data; in a dry run, of data that would be erased. */
         ForgetCounts: {
@@ -3845,6 +3902,23 @@ export interface components {
              * @default false
              */
             extraction?: boolean;
+        };
+        /** @description How far to look ahead, and for which nodes. */
+        ForecastRequest: {
+            /**
+             * @description Compression passes from now on, 1-1000.
+             * @default 200
+             */
+            passes?: number;
+            /** @description Memories of the unrelated batch before each pass, 0-1000; 0 for no batches; default: the mean of the latest batches, at most 50. */
+            memories_per_batch?: number | null;
+            /**
+             * @description Only what happens to these memories and statements, at most 1000; default: to all.
+             * @example [
+             *       "n1"
+             *     ]
+             */
+            nodes?: string[];
         };
         /** @description What to forget permanently. */
         ForgetRequest: {
@@ -6300,6 +6374,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentHistory"];
+                };
+            };
+            /** @description The request, the agent or a limit does not allow it. */
+            "4XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Temporarily unavailable, or an internal error. */
+            "5XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    forecast: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path: {
+                /**
+                 * @description Id of the agent: 1-128 characters of any script.
+                 * @example ann
+                 */
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ForecastRequest"];
+            };
+        };
+        responses: {
+            /** @description The shortenings and ends to come, as columns. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentForecast"];
                 };
             };
             /** @description The request, the agent or a limit does not allow it. */

@@ -12,6 +12,8 @@ has a negative strength until the next merge.
 
 from __future__ import annotations
 
+from copy import copy, deepcopy
+
 import numpy as np
 
 from ebbtide.memory.columns import Array, Columns
@@ -50,6 +52,16 @@ class LinkTable:
         """The rows of new links, by end and slot."""
         self._by_target: Array | None = None
         self._first_by_target = np.zeros(1, dtype=np.int64)
+
+    def copy(self) -> LinkTable:
+        """Return a table with the same links, which can be changed by itself."""
+        copied = copy(self)  # the indexes are replaced, never changed
+        copied.rows = deepcopy(self.rows)
+        copied._new_rows = {
+            end: {slot: list(rows) for slot, rows in rows_of.items()}
+            for end, rows_of in self._new_rows.items()
+        }
+        return copied
 
     @property
     def nbytes(self) -> int:

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy, deepcopy
 from typing import NamedTuple
 
 import msgspec
@@ -133,6 +134,18 @@ class Network:
         self.kinds: list[str] = [EPISODE]
         self._kind_numbers: dict[str, int] = {EPISODE: 0}
         self._scratch: Scratch | None = None
+
+    def without_texts(self) -> Network:
+        """Return a copy that can be changed by itself, without the texts of memories: passes do not need them."""
+        copied = copy(self)
+        copied._texts = copied._read_texts = copied._scratch = None
+        copied.decay = DecayTable(self._parameters.decay_rate)
+        copied.slots, copied.links, copied.keys = deepcopy(self.slots), self.links.copy(), deepcopy(self.keys)
+        for name in ("entities", "entity_of_key", "relations", "_relation_numbers"):
+            setattr(copied, name, copy(getattr(self, name)))
+        for name in ("speakers", "_speaker_numbers", "kinds", "_kind_numbers"):
+            setattr(copied, name, copy(getattr(self, name)))
+        return copied
 
     # --- slots and names ---------------------------------------------------------------------------
 

@@ -1195,6 +1195,191 @@ class MapLinks(_message.Message):
 Global___MapLinks: _TypeAlias = MapLinks  # noqa: Y015
 
 @_typing.final
+class ForecastRequest(_message.Message):
+    """How far to look ahead, and for which nodes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PASSES_FIELD_NUMBER: _builtins.int
+    MEMORIES_PER_BATCH_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    passes: _builtins.int
+    """Compression passes from now on, 1-1000; default 200."""
+    memories_per_batch: _builtins.int
+    """Memories of the unrelated batch before each pass, 0-1000; 0 for no batches; default: the mean of the latest
+    batches, at most 50.
+    """
+    @_builtins.property
+    def nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only what happens to these memories and statements, at most 1000; default: to all."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        passes: _builtins.int | None = ...,
+        memories_per_batch: _builtins.int | None = ...,
+        nodes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_memories_per_batch", b"_memories_per_batch", "_passes", b"_passes", "memories_per_batch", b"memories_per_batch", "passes", b"passes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_memories_per_batch", b"_memories_per_batch", "_passes", b"_passes", "agent_id", b"agent_id", "memories_per_batch", b"memories_per_batch", "nodes", b"nodes", "passes", b"passes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__memories_per_batch: _TypeAlias = _typing.Literal["memories_per_batch"]  # noqa: Y015
+    _WhichOneofArgType__memories_per_batch: _TypeAlias = _typing.Literal["_memories_per_batch", b"_memories_per_batch"]  # noqa: Y015
+    _WhichOneofReturnType__passes: _TypeAlias = _typing.Literal["passes"]  # noqa: Y015
+    _WhichOneofArgType__passes: _TypeAlias = _typing.Literal["_passes", b"_passes"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__memories_per_batch) -> _WhichOneofReturnType__memories_per_batch | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__passes) -> _WhichOneofReturnType__passes | None: ...
+
+Global___ForecastRequest: _TypeAlias = ForecastRequest  # noqa: Y015
+
+@_typing.final
+class ForecastResponse(_message.Message):
+    """The shortenings and ends to come, as columns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PASS_NUMBER_FIELD_NUMBER: _builtins.int
+    PASSES_FIELD_NUMBER: _builtins.int
+    ASSUMES_FIELD_NUMBER: _builtins.int
+    SHORTENED_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
+    pass_number: _builtins.int
+    """Completed compression passes since creation."""
+    passes: _builtins.int
+    """Passes from now on that the forecast contains."""
+    @_builtins.property
+    def assumes(self) -> Global___ForecastAssumptions:
+        """Assumptions of the forecast."""
+
+    @_builtins.property
+    def shortened(self) -> Global___ForecastShortened:
+        """Shortenings of memories that live now."""
+
+    @_builtins.property
+    def forgotten(self) -> Global___ForecastForgotten:
+        """Memories and statements that will be forgotten."""
+
+    def __init__(
+        self,
+        *,
+        pass_number: _builtins.int = ...,
+        passes: _builtins.int = ...,
+        assumes: Global___ForecastAssumptions | None = ...,
+        shortened: Global___ForecastShortened | None = ...,
+        forgotten: Global___ForecastForgotten | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assumes", b"assumes", "forgotten", b"forgotten", "shortened", b"shortened"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumes", b"assumes", "forgotten", b"forgotten", "pass_number", b"pass_number", "passes", b"passes", "shortened", b"shortened"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForecastResponse: _TypeAlias = ForecastResponse  # noqa: Y015
+
+@_typing.final
+class ForecastAssumptions(_message.Message):
+    """Assumptions of the forecast."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORIES_PER_BATCH_FIELD_NUMBER: _builtins.int
+    CHARACTERS_FIELD_NUMBER: _builtins.int
+    OWED_PASSES_FIELD_NUMBER: _builtins.int
+    memories_per_batch: _builtins.int
+    """Memories of the unrelated batch before each pass."""
+    characters: _builtins.int
+    """Characters of each of these memories."""
+    owed_passes: _builtins.int
+    """Passes that the agent owes for earlier batches. No batch comes before these."""
+    def __init__(
+        self,
+        *,
+        memories_per_batch: _builtins.int = ...,
+        characters: _builtins.int = ...,
+        owed_passes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["characters", b"characters", "memories_per_batch", b"memories_per_batch", "owed_passes", b"owed_passes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForecastAssumptions: _TypeAlias = ForecastAssumptions  # noqa: Y015
+
+@_typing.final
+class ForecastShortened(_message.Message):
+    """Columns with one entry for each shortening, in order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the memory: 17 is n17."""
+
+    @_builtins.property
+    def after(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The pass that will shorten it, counted from now: 1 is the next."""
+
+    @_builtins.property
+    def length(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Characters that it will have then."""
+
+    def __init__(
+        self,
+        *,
+        id: _abc.Iterable[_builtins.int] | None = ...,
+        after: _abc.Iterable[_builtins.int] | None = ...,
+        length: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "id", b"id", "length", b"length"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForecastShortened: _TypeAlias = ForecastShortened  # noqa: Y015
+
+@_typing.final
+class ForecastForgotten(_message.Message):
+    """Columns with one entry for each memory and statement that will be forgotten, in order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Number of the node."""
+
+    @_builtins.property
+    def after(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The pass that will forget it, counted from now: 1 is the next."""
+
+    def __init__(
+        self,
+        *,
+        id: _abc.Iterable[_builtins.int] | None = ...,
+        after: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForecastForgotten: _TypeAlias = ForecastForgotten  # noqa: Y015
+
+@_typing.final
 class GetHistoryRequest(_message.Message):
     """Which page of the history to return."""
 

@@ -323,6 +323,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.FromString,
                 _registered_method=True)
+        self.Forecast = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/Forecast',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ForecastRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ForecastResponse.FromString,
+                _registered_method=True)
         self.GetNodeHistory = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetNodeHistory',
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetNodeHistoryRequest.SerializeToString,
@@ -820,6 +825,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Forecast(self, request, context):
+        """Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetNodeHistory(self, request, context):
         """Return the life of a memory or statement, also of a forgotten one.
         """
@@ -1211,6 +1223,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetHistory,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.SerializeToString,
+            ),
+            'Forecast': grpc.unary_unary_rpc_method_handler(
+                    servicer.Forecast,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ForecastRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ForecastResponse.SerializeToString,
             ),
             'GetNodeHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.GetNodeHistory,
@@ -2756,6 +2773,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/GetHistory',
             ebbtide_dot_v1_dot_inspect__pb2.GetHistoryRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.GetHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Forecast(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/Forecast',
+            ebbtide_dot_v1_dot_inspect__pb2.ForecastRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.ForecastResponse.FromString,
             options,
             channel_credentials,
             insecure,

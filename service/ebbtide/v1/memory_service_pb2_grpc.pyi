@@ -211,6 +211,8 @@ class MemoryServiceStub:
     """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
     GetHistory: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetHistoryRequest, _inspect_pb2.GetHistoryResponse]
     """Return when memories were made, shortened and forgotten, as columns of numbers."""
+    Forecast: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ForecastRequest, _inspect_pb2.ForecastResponse]
+    """Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay."""
     GetNodeHistory: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeHistoryRequest, _inspect_pb2.GetNodeHistoryResponse]
     """Return the life of a memory or statement, also of a forgotten one."""
     UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
@@ -425,6 +427,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Return living nodes and their links as columns of numbers, for a picture of the whole memory."""
     GetHistory: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetHistoryRequest, _inspect_pb2.GetHistoryResponse]  # type: ignore[assignment]
     """Return when memories were made, shortened and forgotten, as columns of numbers."""
+    Forecast: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ForecastRequest, _inspect_pb2.ForecastResponse]  # type: ignore[assignment]
+    """Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay."""
     GetNodeHistory: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeHistoryRequest, _inspect_pb2.GetNodeHistoryResponse]  # type: ignore[assignment]
     """Return the life of a memory or statement, also of a forgotten one."""
     UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
@@ -960,6 +964,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.GetHistoryResponse, _abc.Awaitable[_inspect_pb2.GetHistoryResponse]]:
         """Return when memories were made, shortened and forgotten, as columns of numbers."""
+
+    @_abc_1.abstractmethod
+    def Forecast(
+        self,
+        request: _inspect_pb2.ForecastRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.ForecastResponse, _abc.Awaitable[_inspect_pb2.ForecastResponse]]:
+        """Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay."""
 
     @_abc_1.abstractmethod
     def GetNodeHistory(

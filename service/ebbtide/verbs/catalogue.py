@@ -30,6 +30,7 @@ from ebbtide.verbs import (
     erased,
     events,
     focus,
+    forecast,
     forget,
     history,
     inspect,
@@ -318,6 +319,11 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("GetHistory", f"GET {A}/history", READ_AGENT, history.get_history),
         *(history.GetHistoryRequest, history.AgentHistory, "inspect"),
+    ),
+    Operation(
+        *("Forecast", f"POST {A}/forecast", READ_AGENT, forecast.forecast),
+        *(forecast.ForecastRequest, forecast.AgentForecast, "inspect"),
+        examples={"the next hundred passes": {"passes": 100}},
     ),
     Operation(
         *("GetNodeHistory", f"GET {A}/nodes/{{node_id}}/history", READ_AGENT, node_history.get_node_history),

@@ -176,7 +176,8 @@ class LinkPage(Response):
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-def _checked_id(text: str) -> str:
+def checked_node_id(text: str) -> str:
+    """Return a text that is the id of a node. INVALID_VALUE otherwise."""
     if node_number(text) is None:
         raise invalid(text, "ids of nodes, such as n1")
     return text
@@ -202,7 +203,7 @@ class ListNodesRequest(AgentPageRequest):
     )
     newest_first: bool = Field(False, description="Whether the newest are listed first; memories only.")
     ids: Annotated[
-        list[Annotated[str, AfterValidator(_checked_id)]], Several, MaxItems(MAX_IDS, is_counted=False)
+        list[Annotated[str, AfterValidator(checked_node_id)]], Several, MaxItems(MAX_IDS, is_counted=False)
     ] = Field(
         default_factory=list,
         description="These nodes of any kind, in this order, at most 100; not with other options, and `page_size` "

@@ -119,7 +119,7 @@ async def _leaving(
 
                 return make(agent, Sending(data, __version__, now_ms, is_given_up, transfer.rest))
 
-            file = await service.transfers.make(send)
+            file = await service.transfers.make(send, discard=BinaryIO.close)
         held.callback(file.close)
         size = file.seek(0, 2)
         file.seek(0)

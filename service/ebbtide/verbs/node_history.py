@@ -163,18 +163,19 @@ async def get_node_history(service: ReadingService, request: NodeRequest) -> Nod
             lambda: store.read(lambda txn: (txn.lives.get(node_id), txn.nodes.get(node_id)))
         )
         if life is None and not events.is_erased:
-            raise await agent.run(lambda: _no_life(agent.workspace, node_id))
+            raise await agent.run(lambda: no_life(agent.workspace, node_id))
     return _erased(node_id) if life is None else _history(life, node, events)
 
 
-def _no_life(workspace: Workspace, node_id: NodeId) -> EbbtideError:
+def no_life(workspace: Workspace, node_id: NodeId, field_name: str = "node_id") -> EbbtideError:
+    """Return the error for a node that is no living memory or statement. INVALID_VALUE for an entity."""
     if node_id not in workspace.network.entities:
         return not_alive(workspace, node_id)
     text = node_text_id(node_id)
     return InvalidRequest(
         f"The node {text} is an entity, which has no history; memories and statements have one.",
         reason="INVALID_VALUE",
-        violations=[FieldViolation("node_id", f"{text} is an entity; allowed: a memory or a statement")],
+        violations=[FieldViolation(field_name, f"{text} is an entity; allowed: a memory or a statement")],
     )
 
 

@@ -1,4 +1,4 @@
-"""Transfers: backups, exports and restores, a bounded number at a time, on threads of their own.
+"""Transfers: backups, exports, restores and forecasts, a bounded number at a time, on threads of their own.
 
 Work that takes as long as an agent is large must not delay other requests. It runs apart from the event loop and from
 the threads of agents' jobs. A client that sends or receives too slowly is disconnected, and every transfer has a
@@ -20,12 +20,19 @@ from typing import Any, BinaryIO, TypeVar
 from ebbtide.access.grants import CALLER
 from ebbtide.errors import Deadline, Exhausted, Unavailable
 from ebbtide.fleet.runtime.event_streams import max_places_per_key
+from ebbtide.ids import AgentId
 from ebbtide.telemetry import in_background
 
 T = TypeVar("T")
 
 MAX_TRANSFERS = 4
 """Most concurrent transfers. Each may use a core to compress or check, and memory to check."""
+
+MAX_FORECASTS = 2
+"""Most concurrent forecasts, one of each agent."""
+
+FORECAST_WAIT_S = 5.0
+"""Longest wait for the end of another forecast."""
 
 STALLED_S = 60.0
 """Longest time for a client to send or receive one piece."""
@@ -99,6 +106,8 @@ class Transfers:
         self._under_way: set[Transfer] = set()
         self._by_key: Counter[str] = Counter()
         self._to_be_ended: set[asyncio.Task[Any]] = set()
+        self._forecasts: set[AgentId] = set()
+        self._forecast_ended = asyncio.Condition()
 
     @contextmanager
     def place(self) -> Iterator[Transfer]:
@@ -130,8 +139,33 @@ class Transfers:
         """Run blocking work to its end."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    async def make(self, work: Callable[[GivenUp], BinaryIO]) -> BinaryIO:
-        """Make a file. If the caller is cancelled, wait until the work has stopped, so that nothing stays open."""
+    @asynccontextmanager
+    async def place_for_forecast(self, agent_id: AgentId) -> AsyncIterator[Transfer]:
+        """Take a place for the forecast of an agent, if necessary after waiting for other forecasts.
+
+        TOO_MANY_TRANSFERS if after FORECAST_WAIT_S another one of this agent, or MAX_FORECASTS of others, still run.
+        """
+        async with self._forecast_ended:
+            try:
+                async with asyncio.timeout(FORECAST_WAIT_S):
+                    await self._forecast_ended.wait_for(
+                        lambda: agent_id not in self._forecasts and len(self._forecasts) < MAX_FORECASTS
+                    )
+            except TimeoutError:
+                raise _too_many_forecasts(agent_id in self._forecasts) from None
+            self._forecasts.add(agent_id)
+        try:
+            with self.place() as transfer:
+                yield transfer
+        finally:
+            async with self._forecast_ended:
+                self._forecasts.discard(agent_id)
+                self._forecast_ended.notify_all()
+
+    async def make(
+        self, work: Callable[[GivenUp], T], discard: Callable[[T], object] = lambda made: None
+    ) -> T:
+        """Run work. If the caller is cancelled, notify the work, wait for its end, and discard its result."""
         given_up = threading.Event()
         making = asyncio.get_running_loop().run_in_executor(self._pool, work, given_up.is_set)
         try:
@@ -140,7 +174,7 @@ class Transfers:
             given_up.set()
             await asyncio.wait([making])
             if not making.cancelled() and making.exception() is None:
-                making.result().close()
+                discard(making.result())
             raise
 
     async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
@@ -196,6 +230,16 @@ async def in_time(transfer: Transfer, pieces: AsyncIterator[bytes]) -> AsyncIter
 
 def _too_many(message: str, whose: str, most: int) -> Exhausted:
     metadata = {"limit": whose, "most": str(most)}
+    return Exhausted(message, reason="TOO_MANY_TRANSFERS", metadata=metadata, retry_after_s=5.0)
+
+
+def _too_many_forecasts(is_same_agent: bool) -> Exhausted:
+    if is_same_agent:
+        metadata = {"limit": "agent", "most": "1"}
+        message = "Another forecast of this agent is being computed. Retry later."
+    else:
+        metadata = {"limit": "daemon", "most": str(MAX_FORECASTS)}
+        message = f"Too many concurrent forecasts (limit {MAX_FORECASTS}). Retry later."
     return Exhausted(message, reason="TOO_MANY_TRANSFERS", metadata=metadata, retry_after_s=5.0)
 
 

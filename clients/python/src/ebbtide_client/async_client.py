@@ -188,6 +188,7 @@ class AsyncClient:
     list_links = _operation(calls.list_links)
     get_map = _operation(calls.get_map)
     get_history = _operation(calls.get_history)
+    forecast = _operation(calls.forecast)
     get_node_history = _operation(calls.get_node_history)
 
     pin_node = _operation(calls.pin_node)

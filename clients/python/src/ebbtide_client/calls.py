@@ -21,6 +21,7 @@ from urllib.parse import quote
 from ebbtide_client import decoding, errors
 from ebbtide_client.arguments import checked
 from ebbtide_client.models import (
+    AgentForecast,
     AgentHistory,
     AgentInfo,
     AgentListing,
@@ -637,6 +638,25 @@ def get_history(
     """Return when memories were made, shortened and forgotten, as columns of numbers."""
     query = _query(from_pass=from_pass, to_pass=to_pass, page_size=page_size, page_token=page_token)
     return Call("GET", _of(agent_id, "history"), _reads(AgentHistory), query=query, is_safe=True)
+
+
+@checked
+def forecast(
+    agent_id: str,
+    *,
+    passes: int | None = None,
+    memories_per_batch: int | None = None,
+    nodes: Sequence[str] = (),
+) -> Call[AgentForecast]:
+    """Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay.
+
+    `memories_per_batch` are those of the unrelated batch before each pass; default: the mean of the latest batches.
+    `nodes` limits the forecast to these memories and statements.
+    """
+    form = {"passes": passes, "memories_per_batch": memories_per_batch, "nodes": list(nodes) or None}
+    return Call(
+        "POST", _of(agent_id, "forecast"), _reads(AgentForecast), body=_body(_given(form)), is_safe=True
+    )
 
 
 @checked

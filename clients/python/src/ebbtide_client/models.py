@@ -708,6 +708,45 @@ class Flushed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ForecastAssumptions:
+    """Assumptions of the forecast."""
+
+    memories_per_batch: int
+    """Memories of the unrelated batch before each pass."""
+
+    characters: int
+    """Characters of each of these memories."""
+
+    owed_passes: int
+    """Passes that the agent owes for earlier batches. No batch comes before these."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForecastForgotten:
+    """Columns with one entry for each memory and statement that will be forgotten, in order."""
+
+    id: Sequence[int]
+    """Number of the node."""
+
+    after: Sequence[int]
+    """The pass that will forget it, counted from now: 1 is the next."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForecastShortened:
+    """Columns with one entry for each shortening, in order."""
+
+    id: Sequence[int]
+    """Number of the memory: 17 is n17."""
+
+    after: Sequence[int]
+    """The pass that will shorten it, counted from now: 1 is the next."""
+
+    length: Sequence[int]
+    """Characters that it will have then."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetCounts:
     """The amount of erased data; in a dry run, of data that would be erased."""
 
@@ -1744,6 +1783,24 @@ class Message:
 
     refusal: str | None = None
     """The refusal of a model, in place of content; stored as text. `limits.max_message_chars` sets the limit."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentForecast:
+    """The shortenings and ends to come, as columns."""
+
+    pass_number: int
+    """Completed compression passes since creation."""
+
+    passes: int
+    """Passes from now on that the forecast contains."""
+
+    assumes: ForecastAssumptions
+    shortened: ForecastShortened
+    """Shortenings of memories that live now."""
+
+    forgotten: ForecastForgotten
+    """Memories and statements that will be forgotten."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

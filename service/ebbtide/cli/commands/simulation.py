@@ -1,8 +1,7 @@
-"""Simulate the forgetting curve with the memory model of the daemon, without a store, a language model or a clock.
+"""Simulate the forgetting curve with the memory model of the daemon (`memory/simulation.py`).
 
 Each batch has five memories of sixty characters and is followed by one complete pass, as in section 5.2 of the memory
-model. The simulation follows one batch and records the share of its content that is left after each pass. Shortening
-cuts a memory to exactly the target length.
+model. The simulation follows one batch and records the share of its content that is left after each pass.
 """
 
 from __future__ import annotations
@@ -10,13 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from ebbtide.ids import NodeId
-from ebbtide.memory.compression import Shortening, begin_pass, end_pass, nodes_to_visit, visit
-from ebbtide.memory.digestion import LinkNames, NewMemory, digest
-from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
+from ebbtide.memory.simulation import Simulation
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Node
 
 SEGMENTS = 5
 CHARACTERS = 60
@@ -76,16 +71,17 @@ def simulate(case: Case, max_passes: int) -> Curve:
     """Simulate one case for at most `max_passes` passes."""
     parameters = AgentParameters(decay_rate=case.decay_rate, long_term_factor=case.long_term_factor)
     network = Network(parameters)
+    simulation = Simulation(network, lambda purpose, number: Random(number))
     for number in range(1, WARM_UP_BATCHES + 1):
-        _remember(network, number)
-        _compress(network, number)
+        simulation.remember(number, SEGMENTS, CHARACTERS)
+        simulation.compress(number)
     watched = range(network.next_node_id, network.next_node_id + SEGMENTS)
     kept: list[float] = []
     cuts: dict[int, int] = {}
     ends: dict[int, int] = {}
     for passes in range(max_passes + 1):
-        _remember(network, WARM_UP_BATCHES + 1 + passes)
-        _compress(network, WARM_UP_BATCHES + 1 + passes)
+        simulation.remember(WARM_UP_BATCHES + 1 + passes, SEGMENTS, CHARACTERS)
+        simulation.compress(WARM_UP_BATCHES + 1 + passes)
         left = {n: network.node(n).content_length if n in network else 0 for n in watched}
         kept.append(sum(left.values()) / (SEGMENTS * CHARACTERS))
         for node_id, length in left.items():
@@ -96,32 +92,3 @@ def simulate(case: Case, max_passes: int) -> Curve:
         if kept[-1] == 0:
             break
     return Curve(case, kept, list(cuts.values()), list(ends.values()))
-
-
-def _remember(network: Network, number: int) -> None:
-    content = "x" * CHARACTERS
-    memories = [NewMemory(content, "", (), 0) for _ in range(SEGMENTS)]
-    change = digest(network, memories, LinkNames(), batch=number, owed_passes=0, rng=Random(number))
-    network.apply(change)
-
-
-def _compress(network: Network, number: int) -> None:
-    begun = begin_pass(network, number, Random(number))
-    network.apply(begun)
-    state = begun.pass_state
-    assert state is not None
-    draft = Draft(network)
-    shortened: list[tuple[NodeId, int]] = []
-
-    def shorten(shortening: Shortening) -> bool:
-        shortened.append((shortening.node_id, shortening.target))
-        return True
-
-    visit(draft, nodes_to_visit(network, state), state, shorten)
-    end_pass(draft, state, 1)
-    draft.change.nodes = [_memory(node_id, length) for node_id, length in shortened]
-    network.apply(draft.change)
-
-
-def _memory(node_id: NodeId, length: int) -> Node:
-    return Node(node_id, "x" * length, "", (), 0, CHARACTERS)
