@@ -56,7 +56,9 @@ async def _fill(service: Service, message_count: int, statement_count: int) -> N
                 kind=one.memory_type,
             ),
         )
-    await flush(service, FlushRequest(agent_id=AGENT, timeout_ms=600_000))
+    # Longer than one flush may wait.
+    while not (await flush(service, FlushRequest(agent_id=AGENT, timeout_ms=600_000))).digested:
+        pass
 
 
 async def _seconds(ask: Callable[[], Awaitable[Any]]) -> float:
