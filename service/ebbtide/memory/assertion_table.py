@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,6 +30,18 @@ NEVER: Final = -(1 << 62)
 
 Manner = tuple[Any, ...]
 """The fields of an assertion with few different values."""
+
+
+class Brief(NamedTuple):
+    """The fields of an assertion that say what it is about."""
+
+    statement: int
+    subject: int
+    slot: str
+    object: str
+    object_entity: int
+    kind: str
+    modality: str
 
 
 class _Rare(msgspec.Struct, frozen=True, array_like=True):
@@ -235,7 +247,7 @@ class AssertionTable:
         """Return the assertions of some rows."""
         columns = self._rows
         packed, slots, manners = self._packed, self._slots.values, self._manners.values
-        begins = np.where(rows > 0, columns["end"][rows - 1], 0).tolist()
+        begins = self._begins(rows)
         names = ("entry", "statement", "subject", "message", "told", "known", "since", "offset", "length")
         fields = [columns[name][rows].tolist() for name in (*names, "slot", "manner", "end")]
         found = []
@@ -277,6 +289,11 @@ class AssertionTable:
             )
         return found
 
+    def _begins(self, rows: Array) -> list[int]:
+        """Return where the packed bytes of some rows begin."""
+        found: list[int] = np.where(rows > 0, self._rows["end"][rows - 1], 0).tolist()
+        return found
+
     # --- questions ---------------------------------------------------------------------------------
 
     def all(self, after: int = 0) -> Iterator[Assertion]:
@@ -314,8 +331,34 @@ class AssertionTable:
 
     def about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> list[Assertion]:
         """Return the assertions about some entities in some slots, in order of arrival."""
+        return self._build(self._rows_in(subjects, is_wanted))
+
+    def brief_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> Iterator[Brief]:
+        """Yield the same assertions in brief."""
+        return self._in_brief(self._rows_in(subjects, is_wanted))
+
+    def brief_in(self, names: Collection[str]) -> Iterator[Brief]:
+        """Yield the assertions of some slots in order of arrival, in brief."""
+        return self._in_brief(
+            np.flatnonzero(np.isin(self._rows["slot"], self._slots.numbers(names.__contains__)))
+        )
+
+    def _in_brief(self, rows: Array) -> Iterator[Brief]:
+        columns, packed = self._rows, self._packed
+        slots, manners = self._slots.values, self._manners.values
+        names = ("statement", "subject", "slot", "manner", "end")
+        fields = (columns[name][rows].tolist() for name in names)
+        for begin, statement, subject, slot, manner, end in zip(self._begins(rows), *fields, strict=True):
+            rest = _decode(packed[begin:end])
+            value, entity = (rest, 0) if isinstance(rest, str) else (rest.object, rest.object_entity)
+            kind, _, modality, *_ = manners[manner]
+            yield Brief(statement, subject, slots[slot], value, entity, kind, modality)
+
+    def _rows_in(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> Array:
+        """Return the rows about some entities in some slots, in order of arrival."""
         rows = self._rows_about(subjects, None, None)
-        return self._build(rows[np.isin(self._rows["slot"][rows], self._slots.numbers(is_wanted))])
+        found: Array = rows[np.isin(self._rows["slot"][rows], self._slots.numbers(is_wanted))]
+        return found
 
     def statements_about(self, subjects: Iterable[int]) -> list[int]:
         """Return the statements about some entities, ascending."""
@@ -370,6 +413,25 @@ class AssertionTable:
         if not len(rows):
             return None
         return int(self._rows["subject"][rows[0]]), self._slots.values[self._rows["slot"][rows[0]]]
+
+    def slots_of_statements(self, statements: Sequence[int]) -> list[tuple[int, str] | None]:
+        """Return the entity and the slot of the first assertion of each of some statements, or None."""
+        self._index()
+        count, order, column = self._indexed_count, self._by_statement, self._rows["statement"]
+        if not count:
+            return [self.slot_of_statement(one) for one in statements]
+        wanted = np.array(statements, dtype=np.int64)
+        places = np.searchsorted(column[:count], wanted, "left", order)
+        rows = order[np.minimum(places, count - 1)]
+        names = self._slots.values
+        subjects, slots = self._rows["subject"][rows].tolist(), self._rows["slot"][rows].tolist()
+        # Only statements that arrived after the index was built are not in it.
+        return [
+            (subject, names[slot]) if found == statement else self.slot_of_statement(statement)
+            for statement, found, subject, slot in zip(
+                statements, column[rows].tolist(), subjects, slots, strict=True
+            )
+        ]
 
     def statements(self) -> Array:
         """Return the statements, ascending."""

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from ebbtide.memory.assertion_table import AssertionTable
+from ebbtide.memory.assertion_table import AssertionTable, Brief
 from ebbtide.memory.columns import Array, places_in
 from ebbtide.memory.slot_names import current_name, slot_of
 from ebbtide.memory.values import compare_values
@@ -33,7 +33,7 @@ MAX_EVIDENCE: Final = 16
 """Most assertions of a version that count as its sources."""
 MAX_RIVALS: Final = 16
 """Most versions that count as contradicting another one in its priority."""
-MAX_REPLAYED: Final = 2048
+MAX_REPLAYED: Final = 8192
 """Assertions whose replays are kept, with those of one more slot, of any size."""
 REPLAYED_BYTES: Final = 1500
 """Memory of an assertion in a replay that is kept, with its version."""
@@ -268,6 +268,10 @@ class Ledger:
         """Return the entity and the slot of a statement; None if there is no such statement."""
         return self._assertions.slot_of_statement(statement)
 
+    def slots_of_statements(self, statements: Sequence[int]) -> list[tuple[int, str] | None]:
+        """Return the entity and the slot of each of some statements; None where there is no such statement."""
+        return self._assertions.slots_of_statements(statements)
+
     def between(self, subjects: Iterable[int], slot: str, before: int | None) -> list[Assertion]:
         """Return the assertions of a slot of some entities in order, up to an entry number."""
         return self._assertions.of_slot(subjects, slot, before)
@@ -283,6 +287,14 @@ class Ledger:
     def said_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> list[Assertion]:
         """Return the assertions about some entities in some slots, in order."""
         return self._assertions.about(subjects, is_wanted)
+
+    def brief_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> Iterator[Brief]:
+        """Yield the assertions about some entities in some slots, in order, in brief."""
+        return self._assertions.brief_about(subjects, is_wanted)
+
+    def brief_in(self, names: Collection[str]) -> Iterator[Brief]:
+        """Yield the assertions of some slots of all entities, in order, in brief."""
+        return self._assertions.brief_in(names)
 
     def slots_of(self, subjects: Iterable[int]) -> set[str]:
         """Return the slots of which statements about some entities are made."""
@@ -437,6 +449,12 @@ class Replay:
     def merged_with(self, entity: int) -> frozenset[int]:
         """Return the entities that are one with an entity, itself included."""
         return frozenset(self._members.get(self.root(entity), {entity}))
+
+    def all_merged_with(self, entities: Iterable[int]) -> set[int]:
+        """Return some entities, with those that are one with them."""
+        found = set(entities)
+        assert self.rulings is not None
+        return found.union(*map(self.merged_with, found & self._roots.keys()))
 
     def key_of(self, assertion: Assertion) -> Key:
         """Return the merged entity and the slot of an assertion."""

@@ -412,7 +412,14 @@ def are_same_relative(stated: str, named: str) -> bool:
 
 def names(words: str, asked_: Asked) -> bool:
     """Return whether a question contains a name. One of a single Chinese character begins a clause."""
-    name, text = normalised(words), asked_.text
+    return names_normalised(normalised(words), asked_)
+
+
+def names_normalised(name: str, asked_: Asked) -> bool:
+    """Return whether a question contains a name that is normalised already."""
+    text = asked_.text
+    if name not in text:
+        return False
     if len(name) == 1 and contains_han(name):
         return any(clause.lstrip().startswith(name) for clause in _CLAUSE_END.split(text))
     return _cut(name, text) is not None

@@ -247,6 +247,8 @@ class _Search:
         self._matches = StatementMatches(
             view.txn, network, ledger, view.replay, request.query, topics, floor, plan.topics
         )
+        self._states: dict[Version, str] = {}
+        """The state of each version that was scored."""
         self._true_values: dict[SlotReplay, list[Version]] = {}
         """The values of a slot that are true, of those that were compared."""
         self._asks_why = request.mode != "fast" and asks_why(request.query)
@@ -347,7 +349,7 @@ class _Search:
         return sorted(scored, key=order)
 
     def _comes_last(self, version: Version) -> bool:
-        state = self._view.replay.state(version, self._as_of_ms)
+        state = self._state_of(version)
         return state == "planned" or (self._is_dated and state not in CURRENT)
 
     def _other_values(self, version: Version) -> list[Version]:
@@ -371,9 +373,14 @@ class _Search:
         return [one for one in self._true_values[slot] if one is not version]
 
     def _state(self, version: Version, statement: NodeId) -> str:
-        state: str = self._view.replay.state(version, self._as_of_ms)
+        state = self._state_of(version)
         is_forgotten = state in CURRENT and statement not in self._workspace.network
         return "forgotten" if is_forgotten else state
+
+    def _state_of(self, version: Version) -> str:
+        if version not in self._states:
+            self._states[version] = self._view.replay.state(version, self._as_of_ms)
+        return self._states[version]
 
     def _causes(self, similar: dict[NodeId, float]) -> list[CausalPath]:
         """Return the paths to the causes of the most similar statements, by statement and strength."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.memory.assertion_table import AssertionTable
-from ebbtide.memory.statements import REPLAYED_BYTES, Ledger
+from ebbtide.memory.assertion_table import AssertionTable, Brief
+from ebbtide.memory.statements import MAX_REPLAYED, REPLAYED_BYTES, Ledger
 from ebbtide.records import Source
 from ebbtide.statements import Assertion
 from tests.support.knowledge.histories import Author
@@ -52,6 +52,11 @@ def test_every_field_comes_back() -> None:
     assert table.get(4) is None
 
 
+def in_brief(one: Assertion) -> Brief:
+    """Return the fields of an assertion that say what it is about."""
+    return Brief(one.statement, one.subject, one.slot, one.object, one.object_entity, one.kind, one.modality)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rows_equal_a_dictionary(seed: int) -> None:
     """After any additions in any order, replacements and removals, every question has the answer of a dictionary."""
@@ -81,6 +86,10 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         assert table.subjects() == sorted({one.subject for one in rows})
         statement = random.choice(rows).statement if rows else 1
         assert table.of_statement(statement) == [one for one in rows if one.statement == statement]
+        statements = random.sample(range(1, author.entry + 2000), 50) + [one.statement for one in rows]
+        assert table.slots_of_statements(statements) == [table.slot_of_statement(one) for one in statements]
+        names = random.sample(["residence", "likes", "nothing"], 2)
+        assert list(table.brief_in(names)) == [in_brief(one) for one in rows if one.slot in names]
         entities = random.sample((1, 2, 3, 4), 2)
         about = [one for one in known if one.subject in entities]
         by_slot = table.by_slot(entities, before)
@@ -89,7 +98,9 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         for slot in ("residence", "nothing"):
             assert table.of_slot(entities, slot, before) == [one for one in about if one.slot == slot]
         about = [one for one in rows if one.subject in entities]
-        assert table.about(entities, "residence".__eq__) == [one for one in about if one.slot == "residence"]
+        wanted = [one for one in about if one.slot == "residence"]
+        assert table.about(entities, "residence".__eq__) == wanted
+        assert list(table.brief_about(entities, "residence".__eq__)) == list(map(in_brief, wanted))
         assert table.statements_about(entities) == sorted({one.statement for one in about})
         assert table.subjects_in(["residence", "nothing"]) == sorted(
             {one.subject for one in rows if one.slot == "residence"}
@@ -103,24 +114,27 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
 
 def test_the_size_in_memory_follows_the_replays() -> None:
     """A replay that is kept counts, and a bounded number of assertions is kept in replays."""
-    ledger = Ledger(Assertion(n, n, n, "likes", f"tea {n}", Source(n, 0, 3), 10, 11) for n in range(1, 4001))
+    count = 2 * MAX_REPLAYED
+    ledger = Ledger(
+        Assertion(n, n, n, "likes", f"tea {n}", Source(n, 0, 3), 10, 11) for n in range(1, count + 1)
+    )
     bare = ledger.resident_bytes
-    assert bare < 4000 * 130
+    assert bare < count * 130
     ledger.known().versions(1, "likes")
     assert ledger.resident_bytes >= bare + REPLAYED_BYTES
-    for n in range(1, 4001):
+    for n in range(1, count + 1):
         ledger.known().versions(n, "likes")
-    assert ledger.resident_bytes < bare + 4000 * REPLAYED_BYTES
+    assert ledger.resident_bytes < bare + count * REPLAYED_BYTES
 
 
 def test_a_large_slot_stays_among_many_small_ones() -> None:
     """Questions that alternate between a slot with thousands of values and others do not replay it again."""
     ledger = Ledger(
         Assertion(n, n, 1 if n % 2 else n, "likes", f"tea {n}", Source(n, 0, 3), 10, 11)
-        for n in range(1, 8001)
+        for n in range(1, 4 * MAX_REPLAYED + 1)
     )
     large = ledger.known().versions(1, "likes")
-    assert len(large) == 4000
-    for n in range(2, 8001, 2):
+    assert len(large) == 2 * MAX_REPLAYED
+    for n in range(2, 4 * MAX_REPLAYED + 1, 2):
         ledger.known().versions(n, "likes")
     assert ledger.known().versions(1, "likes") is large

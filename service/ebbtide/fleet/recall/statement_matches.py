@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from ebbtide.fleet.recall.statement_evidence import (
     with_related,
 )
 from ebbtide.ids import NodeId
+from ebbtide.memory.assertion_table import Brief
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import Ledger, Replay, Version
@@ -46,6 +48,7 @@ from ebbtide.memory.topic_words import (
     asks_for_everything,
     mentions,
     names,
+    names_normalised,
     topics_of_value,
 )
 from ebbtide.memory.values import normalised
@@ -65,6 +68,15 @@ VALUE_SHARE = 0.8
 
 PASSING_SHARE = 0.5
 """Similarity of a statement on a topic that is not lasting, to a question for everything about the user."""
+
+MAX_NAMES = 1 << 15
+"""Most names of entities that are kept normalised. Every question is compared with the names of all entities."""
+
+
+@lru_cache(maxsize=MAX_NAMES)
+def _asked_name(name: str) -> str:
+    """Return the name of an entity as a question may contain it: normalised, without the relation after it."""
+    return normalised(unqualified(name)[0])
 
 
 @dataclass(slots=True)
@@ -88,6 +100,8 @@ class StatementMatches:
     """The slots that were replayed."""
     _versions: dict[NodeId, Version | None] = field(init=False, default_factory=dict)
     """The version of each statement that was read."""
+    _others: frozenset[NodeId] = field(init=False)
+    """The persons and things other than the user that the question names, by name or by relation."""
     _own: frozenset[NodeId] = field(init=False, default=frozenset())
     """The user, and what statements on the topics that the question asks of the user name."""
     _own_topics: frozenset[str] = field(init=False, default=frozenset())
@@ -100,9 +114,10 @@ class StatementMatches:
             self.asked = replace(self.asked, topics=topics)
         self.topics = with_related(self.topics)
         self._words = frozenset(word.casefold() for word in words_of(self.question))
-        if self.asked.own_topics and not self._others():
-            user = self._merged(self.user())
-            stated = self.ledger.said_about(user, self.asked.own_topics.__contains__)
+        self._others = frozenset(self._named_others())
+        if self.asked.own_topics and not self._others:
+            user = self.replay.all_merged_with(self.user())
+            stated = self.ledger.brief_about(user, self.asked.own_topics.__contains__)
             self._own = frozenset(user.union(one.object_entity for one in stated))
             self._own_topics = self.asked.own_topics | related(self.asked.own_topics)
 
@@ -126,7 +141,7 @@ class StatementMatches:
 
     def _about_user(self) -> Iterator[tuple[NodeId, float]]:
         """Yield every statement about the user, those on lasting topics as more similar."""
-        for statement in self.ledger.about(self._merged(self.user())):
+        for statement in self.ledger.about(self.replay.all_merged_with(self.user())):
             version = self.version_of(statement)
             if version is not None:
                 yield statement, 1.0 if slot_of(version.first.slot).is_lasting else PASSING_SHARE
@@ -155,15 +170,17 @@ class StatementMatches:
     def evidence(self, hits: Recollected) -> tuple[dict[NodeId, Evidence], AnswerEvidence]:
         """Return the evidence for each statement that may answer the question, and for an answer."""
         words, meaning = self._by_words(hits)
-        others = self._others()
+        others = self._others
         named_topics = self._on_topic(others)
-        about = set(self.ledger.about(self._merged(others)))
+        about = set(self.ledger.about(self.replay.all_merged_with(others)))
         names_someone = bool(others or self.asked.relatives)
         user = self.user()
         is_about_others = self.asked.is_about_others and not self._names_user()
         found: dict[NodeId, Evidence] = {}
         of_others = 0.0
-        for statement in {**words, **named_topics, **dict.fromkeys(sorted(about))}:
+        candidates = {**words, **named_topics, **dict.fromkeys(sorted(about))}
+        self._read_versions(candidates)
+        for statement in candidates:
             version = self.version_of(statement)
             if version is None:
                 continue
@@ -232,17 +249,19 @@ class StatementMatches:
     def version_of(self, statement: NodeId) -> Version | None:
         """Return the last version that a statement supports. A slot is replayed once, however many there are."""
         if statement not in self._versions:
-            self._versions[statement] = self._read_version(statement)
+            self._read_versions([statement])
         return self._versions[statement]
 
-    def _read_version(self, statement: NodeId) -> Version | None:
-        found = self.ledger.slot_of_statement(statement)
-        if found is None:
-            return None
-        key = self.replay.root(found[0]), found[1]
-        if key not in self._slots:
-            self._slots[key] = self.replay.slot(key)
-        return self._slots[key].version_of(statement)
+    def _read_versions(self, statements: Iterable[NodeId]) -> None:
+        missing = [one for one in statements if one not in self._versions]
+        for statement, found in zip(missing, self.ledger.slots_of_statements(missing), strict=True):
+            version = None
+            if found is not None:
+                key = self.replay.root(found[0]), found[1]
+                if key not in self._slots:
+                    self._slots[key] = self.replay.slot(key)
+                version = self._slots[key].version_of(statement)
+            self._versions[statement] = version
 
     def _share(self, statement: NodeId) -> float:
         """Return the share of the question's words that occur in a statement."""
@@ -265,9 +284,9 @@ class StatementMatches:
 
     def _names_user(self) -> bool:
         """Return whether a name in the question is the user's."""
-        merged = self._merged(self.user())
+        merged = self.replay.all_merged_with(self.user())
         stated = (
-            [one.object for one in self.ledger.said_about(merged, "name".__eq__)] if self.asked.named else []
+            [one.object for one in self.ledger.brief_about(merged, "name".__eq__)] if self.asked.named else []
         )
         stated += [self.network.entities[one].name for one in merged if one in self.network.entities]
         words = {word for name in stated for word in normalised(name).split()}
@@ -281,10 +300,10 @@ class StatementMatches:
         if self.asked.is_in_first_person or not (others or self.asked.relatives):
             subjects |= self.user()
         found: dict[NodeId, float] = {}
-        topics = self.asked.topics
-        is_asked = bool(topics or self.topics)
-        for one in self.ledger.said_about(self._merged(subjects), self._may_match) if is_asked else ():
-            weight = self._weight(one, topics)
+        if not (self.asked.topics or self.topics):
+            return found
+        for one in self.ledger.brief_about(self.replay.all_merged_with(subjects), self._may_match):
+            weight = self._weight(one)
             if weight or self.topics.get(one.slot, 0.0) >= LEAST_TOPIC:
                 found[one.statement] = max(weight, found.get(one.statement, 0.0))
         return found
@@ -295,11 +314,8 @@ class StatementMatches:
             return True
         return bool(self.asked.topics) and (TASKS in self.asked.topics or slot not in SLOTS)
 
-    def _merged(self, subjects: Iterable[NodeId]) -> set[NodeId]:
-        """Return some entities, with those that are one with them."""
-        return set[NodeId]().union(*map(self.replay.merged_with, subjects))
-
-    def _weight(self, one: Assertion, topics: Mapping[str, float]) -> float:
+    def _weight(self, one: Brief) -> float:
+        topics = self.asked.topics
         weight = topics.get(one.slot, 0.0)
         if one.kind == "task" or one.modality == "planned":
             weight = max(weight, topics.get(TASKS, 0.0))
@@ -314,19 +330,21 @@ class StatementMatches:
         user = self.network.entity_of_key.get(entity_key(USER))
         return set() if user is None else {user}
 
-    def _others(self) -> set[NodeId]:
-        """Return the persons and things other than the user that the question names, by name or by relation."""
+    def _named_others(self) -> set[NodeId]:
         user = self.user()
         found = set[NodeId]()
-        for subject in self._merged(self.ledger.subjects()):
+        for subject in self.replay.all_merged_with(self.ledger.subjects()):
             entity = self.network.entities.get(subject)
             if entity is None or subject in user:
                 continue
-            name = unqualified(entity.name)[0]
-            if names(name, self.asked) or any(are_same_relative(name, one) for one in self.asked.relatives):
+            name = _asked_name(entity.name)
+            is_relative = name in RELATIVES and any(
+                are_same_relative(name, one) for one in self.asked.relatives
+            )
+            if is_relative or names_normalised(name, self.asked):
                 found.add(subject)
         # "My flatmate" is who is stated to be one.
-        for one in self.ledger.in_slots(RELATION_TOPICS, None):
+        for one in self.ledger.brief_in(RELATION_TOPICS):
             if one.object and one.subject not in user and names(one.object, self.asked):
                 found.add(one.subject)
         for relative in self.asked.relatives | self.asked.persons:
@@ -343,8 +361,8 @@ class StatementMatches:
         names_of_it = {relative, relative.replace("_", " "), *words}
         topics = {*names_of_it, *RELATION_TOPICS}
         subjects = self.ledger.subjects_in(topics)
-        stated_of: dict[NodeId, list[Assertion]] = {}
-        for one in self.ledger.said_about(self._merged(subjects), topics.__contains__):
+        stated_of: dict[NodeId, list[Brief]] = {}
+        for one in self.ledger.brief_about(self.replay.all_merged_with(subjects), topics.__contains__):
             stated_of.setdefault(self.replay.root(one.subject), []).append(one)
         for subject in subjects:
             stated = stated_of[self.replay.root(subject)]
