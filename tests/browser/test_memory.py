@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,121 @@ def test_the_picture_does_not_wait_for_what_the_key_allows(browser: Browser, liv
         assert len(held) == 1
         assert shown(visit.page)[0] > 0
         held[0].continue_()
+
+
+def foreseen(
+    forecast: dict[str, Any], shown_now: tuple[int, int, int], was: set[int], after: int
+) -> tuple[int, int, int]:
+    """Return the counts after some passes: those of now, changed as a response of the daemon says. `was`: shortened."""
+    ended = forecast["forgotten"]
+    gone = {one for one, at in zip(ended["id"], ended["after"], strict=True) if at <= after}
+    cut = forecast["shortened"]
+    shortened = was | {one for one, at in zip(cut["id"], cut["after"], strict=True) if at <= after}
+    return shown_now[0] - len(gone), len(shortened - gone), shown_now[2] + len(gone)
+
+
+def test_beyond_now_the_counts_are_those_of_the_forecast(tab: Visit, client: Client) -> None:
+    """The slider goes on into the future, says what is assumed, and the panel says when a memory is forgotten."""
+    tab.open(f"/ui/a/{AGENT}")
+    tab.page.wait_for_selector(DRAWN)
+    now = client.get_agent(AGENT).finished_passes
+    today = shown(tab.page)
+    nodes = client.list_nodes(AGENT).nodes
+    was = {int(one.id[1:]) for one in nodes if len(one.content) < one.original_length}
+    with tab.page.expect_response("**/forecast") as response:
+        tab.page.fill(".slider input", str(now + 1))
+    forecast = response.value.json()
+    assert forecast["pass_number"] == now
+    tab.page.wait_for_selector(
+        ".forecast-note >> text=if it is not mentioned again, and with today's parameters"
+    )
+    assert forecast["forgotten"]["id"], "a forecast in which nothing happens tests nothing"
+    for after in range(1, forecast["passes"] + 1):
+        tab.page.fill(".slider input", str(now + after))
+        assert shown(tab.page) == foreseen(forecast, today, was, after), f"in {after} passes"
+        assert f"in {after} pass" in tab.page.inner_text(".badge")
+    doomed = dict(zip(forecast["forgotten"]["id"], forecast["forgotten"]["after"], strict=True))
+    first = min(doomed, key=lambda one: doomed[one])
+    tab.page.click(".badge")
+    assert shown(tab.page) == today
+    tab.open(f"/ui/a/{AGENT}/m/n{first}")
+    tab.page.wait_for_selector(".future >> text=/Forgotten in about \\d+ pass/")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "said"),
+    [
+        (404, "ROUTE_NOT_FOUND", "This version of the daemon makes none."),
+        (400, "TOO_MANY_PASSES", "There are too many memories for so many passes."),
+        (403, "MISSING_SCOPE", "Your key allows"),
+    ],
+)
+def test_without_a_forecast_the_picture_stays_and_says_why(
+    browser: Browser, lived: Daemon, status: int, reason: str, said: str
+) -> None:
+    """An old daemon, too many memories and a missing permission leave the counts of now on the screen."""
+    body = {"error": {"code": status, "status": "", "reason": reason, "message": "no"}}
+    # The browser writes a failed request to the console.
+    with visiting(browser, lived.url, is_checked=False, locale="en-US") as visit:
+        asked: list[Route] = []
+
+        def refuse(route: Route) -> None:
+            asked.append(route)
+            route.fulfill(status=status, content_type="application/json", body=json.dumps(body))
+
+        visit.page.route("**/forecast", refuse)
+        visit.open(f"/ui/a/{AGENT}")
+        visit.page.wait_for_selector(DRAWN)
+        today = shown(visit.page)
+        last = visit.page.get_attribute(".slider input", "max")
+        assert last is not None
+        visit.page.fill(".slider input", last)
+        visit.page.wait_for_selector(f".forecast-note >> text={said}")
+        assert shown(visit.page) == today
+        assert len(asked) == 1
+        visit.page.click(".forecast-note button")
+        visit.page.wait_for_selector(f".forecast-note >> text={said}")
+        assert len(asked) == 2
+
+
+def test_a_pointer_that_rests_on_a_dot_reads_its_links_once(tab: Visit) -> None:
+    """Moving over dots reads nothing; resting reads the memory once, and again only after it has changed."""
+    tab.open(f"/ui/a/{AGENT}")
+    tab.page.wait_for_selector(DRAWN)
+    asked: list[str] = []
+    tab.page.on("request", lambda one: asked.append(one.url) if re.search(r"/nodes/n\d+$", one.url) else None)
+    box = tab.page.locator("canvas").bounding_box()
+    assert box is not None
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    places = [(middle[0] + x, middle[1] + y) for x in range(-90, 91, 15) for y in range(-90, 91, 15)]
+    for place in places:
+        tab.page.mouse.move(*place)
+    crossed = len(asked)
+    assert crossed <= len(places) / 10, "a moving pointer reads almost nothing"
+    for place in places:
+        tab.page.mouse.move(*place)
+        if tab.page.locator("canvas.over").count() and not asked[crossed:]:
+            tab.page.wait_for_timeout(400)
+            if asked[crossed:]:
+                break
+    assert len(asked) == crossed + 1
+    tab.page.mouse.move(box["x"] + 2, box["y"] + 2)
+    tab.page.mouse.move(*place)
+    tab.page.wait_for_timeout(400)
+    assert len(asked) == crossed + 1
+
+
+def test_an_agent_that_does_not_exist_leads_to_the_list(browser: Browser, lived: Daemon) -> None:
+    """The words are for people; the reason and the request are among the details."""
+    with visiting(browser, lived.url, is_checked=False, locale="en-US") as visit:
+        visit.open("/ui/a/nobody")
+        visit.page.wait_for_selector(".problem >> text=There is no agent with this name")
+        text = visit.page.inner_text(".problem")
+        assert "GET" not in text and "AGENT_NOT_FOUND" not in text
+        visit.page.click(".problem summary")
+        assert "AGENT_NOT_FOUND" in visit.page.inner_text(".problem")
+        visit.page.click(".problem a")
+        visit.page.wait_for_selector("main h1 >> text=Agents")
 
 
 def test_changes_are_shown_live(browser: Browser, lived: Daemon, client: Client) -> None:

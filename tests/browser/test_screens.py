@@ -97,9 +97,14 @@ def test_what_is_said_in_the_playground_is_remembered(tab: Visit, client: Client
 
 def test_a_conflict_is_settled_and_the_decision_is_undone(tab: Visit, client: Client) -> None:
     """Of two statements one is kept; undoing the ruling brings the conflict back."""
+    tab.open(f"/ui/a/{AGENT}/search")
+    tab.page.wait_for_selector("nav a >> text=Playground")
+    tab.page.wait_for_load_state("networkidle")
+    assert tab.page.locator("nav a >> text=Review").count() == 0, "there is nothing to review yet"
     for city in ("Vienna", "Graz"):
         client.create_statement(AGENT, subject="Clara", topic="residence", object=city)
-    tab.open(f"/ui/a/{AGENT}/review")
+    tab.open(f"/ui/a/{AGENT}/search")
+    tab.page.click("nav a >> text=Review")
     tab.page.locator(".pair article", has_text="Graz").get_by_text("Keep this one").click()
     tab.page.wait_for_selector(".pair", state="detached")
     assert [one.object for one in client.list_statements(AGENT).statements] == ["Graz"]
@@ -132,6 +137,8 @@ def test_forgetting_needs_a_look_and_the_name_and_leaves_a_proof(
     proof = json.loads((tmp_path / "proof.json").read_text())
     assert proof["agent_id"] == AGENT
     assert proof["proof"]["record_hash"] == client.verify_audit(AGENT).record_hash
+    rows = [int(one) for one in tab.page.locator("tbody th").all_inner_texts()]
+    assert rows == sorted(rows, reverse=True) and len(rows) > 1
     tab.page.fill("textarea", f"{SARDINES}\n{MOVED}")
     tab.page.click("text='Verify' >> nth=-1")
     tab.page.wait_for_selector(f"li:has-text('{SARDINES}') >> text=deleted, as record")

@@ -1,10 +1,11 @@
 // The shell: header, key dialog, and the screen of the present address.
 import { render } from "preact";
 import { lazy, Suspense } from "preact/compat";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { KeyDialog, KeyMenu } from "./parts/key";
 import { Problem, useLoad } from "./parts/load";
 import { lamp } from "./live";
+import { STATEMENT_STATES } from "./reading";
 import { follow, go, pathOf, place } from "./router";
 import { Agents } from "./screens/agents";
 import { Memory } from "./screens/memory";
@@ -93,14 +94,35 @@ function Navigation({ agent }: { agent: string }) {
   const t = words.value;
   const screen = place.value.segments[2];
   const here = screen === undefined || screen === "m" ? "" : screen;
-  const tabs = [["", t.memory], ["search", t.search], ["live", t.live], ["review", t.review], ["forget", t.forget], ["play", t.playground]] as const;
+  const hasReview = useReview(agent, here) || here === "review";
+  const tabs = [["", t.memory], ["search", t.search], ["live", t.live], ["forget", t.forget], ["play", t.playground], ...(hasReview ? [["review", t.review]] : [])] as const;
+  const bar = useRef<HTMLElement>(null);
+  // On a narrow page the bar scrolls.
+  useEffect(() => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [here, hasReview]);
   return (
-    <nav>
+    <nav ref={bar}>
       {tabs.map(([name, title]) => (
         <a key={name} href={pathOf(["a", agent, ...(name ? [name] : [])])} {...(here === name ? { "aria-current": "page" } : {})}>{title}</a>
       ))}
     </nav>
   );
+}
+
+// Most agents have no statements, and a tab without anything to review would only raise questions. It appears with the
+// first statement, or when the agent begins to extract them. Its address works in any case.
+function useReview(agent: string, here: string): boolean {
+  const found = useLoad(async (signal) => {
+    const { parameters } = await client.value.getAgent(agent, { signal });
+    if (parameters.extraction !== "off") return true;
+    return (await client.value.listStatements(agent, { page_size: 1, states: [...STATEMENT_STATES] }, { signal })).statements.length > 0;
+  }, [agent]);
+  const { reload } = found;
+  const shown = useRef(here);
+  useEffect(() => {
+    if (shown.current !== here) reload();
+    shown.current = here;
+  }, [here]);
+  return found.value ?? false;
 }
 
 const AGENTS_SHOWN = 200;

@@ -1,6 +1,6 @@
 // Reads whole lists that the daemon sends in pages, and texts of nodes, which are kept.
 import type { ResponseOf } from "ebbtide-client";
-import type { History, MapPage } from "./shore/life";
+import type { Forecast, History, MapPage } from "./shore/life";
 import { client } from "./session";
 
 type Node = ResponseOf<"listNodes">["nodes"][number];
@@ -9,6 +9,8 @@ const IDS_AT_ONCE = 100;
 /** Most nodes on a page of a map. */
 export const MAP_PAGE = 100_000;
 const HISTORY_PAGE = 200_000;
+/** The states of statements that are shown, the past ones included. */
+export const STATEMENT_STATES = ["current", "contested", "planned", "superseded", "ended", "corrected", "retracted"] as const;
 
 /** Return the map of an agent's memory. */
 export async function readMap(agent: string, signal: AbortSignal): Promise<MapPage> {
@@ -49,6 +51,11 @@ export async function readHistory(agent: string, signal: AbortSignal): Promise<H
     erased: joined(pages.map((page) => page.erased)),
     focus: { pass_number: pages.flatMap((page) => page.focus.pass_number), offset, id: ids },
   };
+}
+
+/** Return what the next passes will shorten and forget if nothing is mentioned again. */
+export async function readForecast(agent: string, passes: number, signal: AbortSignal): Promise<Forecast> {
+  return client.value.forecast(agent, { passes }, { signal });
 }
 
 function joined<T extends Record<string, number[]>>(tables: readonly T[]): T {

@@ -127,7 +127,7 @@ describe("lives", () => {
     const [map, history] = pages(story(3));
     const past = livesOf(map, history);
     const [first, second] = [map.nodes.id[1] as number, map.nodes.id[2] as number];
-    const forecast = { passes: 50, shortened: { id: [first], after: [5], length: [1] }, forgotten: { id: [first, second], after: [9, 4] } };
+    const forecast = { pass_number: map.pass_number, passes: 50, shortened: { id: [first], after: [5], length: [1] }, forgotten: { id: [first, second], after: [9, 4] } };
     const lives = livesOf(map, history, forecast as unknown as Forecast);
     const life = lifeOf(lives, first);
     expect(levelAt(lives, life, PASSES)).toBe(levelAt(past, life, PASSES));
@@ -135,6 +135,23 @@ describe("lives", () => {
     expect(levelAt(lives, life, PASSES + 8)).not.toBe(FORGOTTEN);
     expect(levelAt(lives, life, PASSES + 9)).toBe(FORGOTTEN);
     expect(levelAt(lives, lifeOf(lives, second), PASSES + 4)).toBe(FORGOTTEN);
+  });
+
+  it("follow a forecast that was made some passes ago", () => {
+    const [map, history] = pages(story(3));
+    const [first, second] = [map.nodes.id[1] as number, map.nodes.id[2] as number];
+    const gone = history.forgotten.id[0] as number;
+    const none = { id: [], after: [], length: [] };
+    const forecast = { pass_number: PASSES - 3, passes: 50, shortened: none, forgotten: { id: [first, second, gone], after: [9, 2, 2] } };
+    const lives = livesOf(map, history, forecast);
+    expect(levelAt(lives, lifeOf(lives, first), PASSES + 5)).not.toBe(FORGOTTEN);
+    expect(levelAt(lives, lifeOf(lives, first), PASSES + 6)).toBe(FORGOTTEN);
+    // It lives, whatever the forecast said.
+    expect(levelAt(lives, lifeOf(lives, second), PASSES)).not.toBe(FORGOTTEN);
+    expect(levelAt(lives, lifeOf(lives, second), PASSES + 1)).toBe(FORGOTTEN);
+    const last = livesOf(map, history);
+    expect(levelAt(lives, lifeOf(lives, gone), PASSES)).toBe(FORGOTTEN);
+    expect(lives.ended[lifeOf(lives, gone)]).toBe(last.ended[lifeOf(last, gone)]);
   });
 
   it("know the focus of each pass", () => {

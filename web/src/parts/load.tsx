@@ -83,17 +83,28 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
   const t = words.value;
   const { reason = "", message = String(error), requestId = "" } = (error ?? {}) as { reason?: string; message?: string; requestId?: string };
   const missing = error instanceof Forbidden ? t.missingPermission(me.value?.scopes ?? []) : "";
-  return (
-    <div class="problem" role="alert">
-      <h2>{t.problemTitles[reason as keyof typeof t.problemTitles] ?? t.problem}</h2>
+  // Which requests create an agent is of use to those who write programs only.
+  const isNoAgent = reason === "AGENT_NOT_FOUND";
+  const details = (
+    <>
       <p class="said">{message}</p>
-      {missing && <p>{missing}</p>}
       <p class="quiet">
         {reason && <code>{reason}</code>}
         {requestId && <> · {t.requestId} <code>{requestId}</code></>}
         {reason && <> · {t.explained}</>}
       </p>
-      {reason === "AGENT_NOT_FOUND" && <p><a href={pathOf([])}>{t.notFoundHint}</a></p>}
+    </>
+  );
+  return (
+    <div class="problem" role="alert">
+      <h2>{t.problemTitles[reason as keyof typeof t.problemTitles] ?? t.problem}</h2>
+      {missing && <p>{missing}</p>}
+      {isNoAgent ? (
+        <>
+          <p>{t.noAgentHint} <a href={pathOf([])}>{t.noAgentList}</a></p>
+          <details class="quiet"><summary>{t.details}</summary>{details}</details>
+        </>
+      ) : details}
       {onRetry && <button type="button" onClick={onRetry}>{t.tryAgain}</button>}
     </div>
   );

@@ -53,7 +53,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   if (!isOn) return null;
   return (
     <div class="tour" role="dialog" aria-label={t.tourTitle} aria-live="polite">
-      <p class="quiet small">{t.tourStep(step, STEPS)}</p>
+      <p class="quiet small step-of">{t.tourStep(step, STEPS)}</p>
       <p>{isTooEarly ? t.tourWait : t.tour[step - 1]}</p>
       <p class="actions">
         {step > 1 && <button type="button" onClick={() => at(step - 1)}>{t.previous}</button>}

@@ -3,9 +3,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { RequestOf, ResponseOf } from "ebbtide-client";
 import { Missing, useAction } from "../parts/act";
 import { Problem, Shown, useLoad } from "../parts/load";
+import { Pages } from "../parts/pages";
 import { timeRange } from "../parts/period";
 import { NodeLink } from "../parts/said";
-import { useTokens } from "../parts/tokens";
 import { numberOf, Texts } from "../reading";
 import { place } from "../router";
 import { client, may } from "../session";
@@ -15,11 +15,13 @@ import { screens } from "../words/screens";
 
 type Request = RequestOf<"forgetMemories">;
 type Result = ResponseOf<"forgetMemories">;
+type AuditRecord = ResponseOf<"listAuditRecords">["records"][number];
 
 const BY = ["topic", "conversation", "speaker", "time", "ids"] as const;
 type By = (typeof BY)[number];
 
 const RECORDS = 50;
+const RECORDS_AT_ONCE = 1_000;
 const MOST_SHOWN = 100;
 const MESSAGE_PAGE = 1_000;
 const MOST_MESSAGE_PAGES = 5;
@@ -259,18 +261,19 @@ function Proof({ agent, result, onAgain }: { agent: string; result: Result; onAg
 
 function Audit({ agent, newest }: { agent: string; newest: number }) {
   const s = screens.value.forget;
-  const pages = useTokens();
-  const log = useLoad((signal) => client.value.listAuditRecords(agent, { page_size: RECORDS, ...pages.request }, { signal }), [agent, pages.token, newest]);
+  const [page, setPage] = useState(0);
+  const log = useLoad((signal) => readLog(agent, signal), [agent, newest]);
+  useEffect(() => setPage(0), [newest]);
   return (
     <section class="step">
       <h2>{s.auditTitle}</h2>
       <p class="quiet small">{s.auditHint}</p>
       <Shown of={log}>
-        {({ records, next_page_token }) => (
+        {(records) => (
           <>
             {records.length === 0 && <p class="quiet">{s.auditNone}</p>}
-            {records.length > 0 && <Records records={records} />}
-            {pages.buttons(next_page_token)}
+            {records.length > 0 && <Records records={records.slice(page * RECORDS, (page + 1) * RECORDS)} />}
+            <Pages page={page} size={RECORDS} count={records.length} onPage={setPage} />
           </>
         )}
       </Shown>
@@ -279,7 +282,14 @@ function Audit({ agent, newest }: { agent: string; newest: number }) {
   );
 }
 
-function Records({ records }: { records: ResponseOf<"listAuditRecords">["records"] }) {
+// The daemon lists the oldest records first; people look for the newest.
+async function readLog(agent: string, signal: AbortSignal): Promise<readonly AuditRecord[]> {
+  const records: AuditRecord[] = [];
+  for await (const one of client.value.everyAuditRecord(agent, { page_size: RECORDS_AT_ONCE }, { signal })) records.push(one);
+  return records.reverse();
+}
+
+function Records({ records }: { records: readonly AuditRecord[] }) {
   const s = screens.value.forget;
   const { columns } = s;
   return (

@@ -9,6 +9,7 @@ import { pathOf } from "../router";
 import { client, may, note } from "../session";
 import type { Forecast, Past } from "../shore/life";
 import { dateOf, words } from "../words";
+import { ForecastNote, type Foretold } from "./forecast";
 
 type Node = ResponseOf<"getNode">;
 
@@ -25,11 +26,13 @@ interface Props {
   past: Past | undefined;
   /** Changes when the memory may have changed. */
   reading: number;
-  forecast: Forecast | undefined;
+  foretold: Foretold;
+  /** Finished passes now. */
+  now: number;
   onClose: () => void;
 }
 
-export function Life({ agent, node, isName, past, reading, forecast, onClose }: Props) {
+export function Life({ agent, node, isName, past, reading, foretold, now, onClose }: Props) {
   const t = words.value;
   const isForgotten = past?.ended !== undefined;
   const life = useLoad<Node | undefined>(
@@ -55,7 +58,7 @@ export function Life({ agent, node, isName, past, reading, forecast, onClose }: 
           {(living) =>
             living && (
               <>
-                <Living agent={agent} node={living} forecast={forecast} onChange={reload} />
+                <Living agent={agent} node={living} foretold={foretold} now={now} onChange={reload} />
                 {past && <Changes past={past} node={living} />}
                 <Links agent={agent} node={living} />
                 {!isName && (
@@ -122,7 +125,7 @@ function Erased() {
   );
 }
 
-function Living({ agent, node, forecast, onChange }: { agent: string; node: Node; forecast: Forecast | undefined; onChange: () => void }) {
+function Living({ agent, node, foretold, now, onChange }: { agent: string; node: Node; foretold: Foretold; now: number; onChange: () => void }) {
   const t = words.value;
   if (node.kind === "entity") return <blockquote class="present said">{node.phrase}</blockquote>;
   return (
@@ -140,7 +143,7 @@ function Living({ agent, node, forecast, onChange }: { agent: string; node: Node
         </p>
         {node.in_focus && <p class="in-focus">{t.focusWhy}</p>}
         {node.pinned !== "none" && <p>{t.pinned}</p>}
-        {forecast && node.pinned === "none" && <p class="quiet">{foretold(node, forecast)}</p>}
+        {node.pinned === "none" && <Future id={numberOf(node.id)} foretold={foretold} now={now} />}
         {may("write") && <Actions agent={agent} node={node} onChange={onChange} />}
       </section>
       <section>
@@ -156,14 +159,27 @@ function Living({ agent, node, forecast, onChange }: { agent: string; node: Node
   );
 }
 
-function foretold(node: Node, forecast: Forecast): string {
+/** When the memory will be shortened and forgotten. */
+function Future({ id, foretold, now }: { id: number; foretold: Foretold; now: number }) {
+  const { forecast } = foretold;
+  return (
+    <div class="future">
+      {forecast && willHappen(id, forecast, now).map((one) => <p key={one}>{one}</p>)}
+      <ForecastNote of={foretold} isShort />
+    </div>
+  );
+}
+
+function willHappen(id: number, forecast: Forecast, now: number): string[] {
   const t = words.value;
-  const id = numberOf(node.id);
-  const forgotten = forecast.forgotten.id.indexOf(id);
-  if (forgotten >= 0) return t.willForget(forecast.forgotten.after[forgotten] as number);
-  const shortened = forecast.shortened.id.indexOf(id);
-  if (shortened >= 0) return t.willShorten(forecast.shortened.after[shortened] as number);
-  return t.willStay(forecast.passes);
+  const { forgotten, shortened } = forecast;
+  const fromNow = (after: number) => Math.max(1, forecast.pass_number + after - now);
+  const end = forgotten.id.indexOf(id);
+  const cut = shortened.id.indexOf(id);
+  return [
+    cut < 0 ? "" : t.willShorten(fromNow(shortened.after[cut] as number), shortened.length[cut] as number),
+    end < 0 ? t.willStay(forecast.passes) : t.willForget(fromNow(forgotten.after[end] as number)),
+  ].filter(Boolean);
 }
 
 function Actions({ agent, node, onChange }: { agent: string; node: Node; onChange: () => void }) {

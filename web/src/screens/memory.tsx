@@ -8,11 +8,12 @@ import { watch } from "../live";
 import { readHistory, readMap, Texts, numberOf } from "../reading";
 import { go, pathOf, place } from "../router";
 import { client } from "../session";
-import type { Chord, Hub } from "../shore/draw";
-import { ENTITY, focusAt, type History, levelsAt, lifeOf, type Lives, livesOf, type MapPage, pastOf, UNBORN } from "../shore/life";
+import { ENTITY, focusAt, type History, levelsAt, lifeOf, type Lives, livesOf, type MapPage, NEVER, pastOf, UNBORN } from "../shore/life";
 import { tideFrame, wholeFrame } from "../shore/spiral";
 import { words } from "../words";
+import { ForecastNote, horizonOf, useForecast } from "./forecast";
 import { Life } from "./life";
+import { useLinks } from "./memory_links";
 import { MemoryTable } from "./memory_table";
 
 const RELOAD_MS = 400;
@@ -22,6 +23,8 @@ const FRAME_MS = 40;
 const PLAY_MS = 6_000;
 const TYPING_MS = 300;
 const MOST_FOUND = 500;
+// A share of the slider that has room for its label and for that of the present.
+const BESIDE = 0.14;
 
 interface State {
   map: MapPage;
@@ -59,22 +62,26 @@ export function Memory({ agent, node }: { agent: string; node: string | undefine
   return <Shown of={state}>{(value) => <Shore agent={agent} node={node} {...value} />}</Shown>;
 }
 
-function Shore({ agent, node, map, history, lives }: State & { agent: string; node: string | undefined }) {
+function Shore({ agent, node, map, history, lives: past }: State & { agent: string; node: string | undefined }) {
   const t = words.value;
-  const now = lives.passes;
+  const now = past.passes;
+  const horizon = horizonOf(now);
   const [chosenPass, setPass] = useState<number | undefined>(undefined);
   const pass = chosenPass ?? now;
   const isNow = chosenPass === undefined;
   const [isWhole, setWhole] = useState(false);
   const [filter, setFilter] = useState("");
   const [isTable, setTable] = useState(false);
-  const count = lives.id.length;
+  const count = past.id.length;
 
   const chosenId = node === undefined ? -1 : numberOf(node);
-  const chosen = lifeOf(lives, chosenId);
+  const chosen = lifeOf(past, chosenId);
   const choose = useCallback((life: number) => {
-    go(pathOf(life < 0 ? ["a", agent] : ["a", agent, "m", `n${lives.id[life]}`]), { replace: place.value.segments[2] === "m" });
-  }, [agent, lives]);
+    go(pathOf(life < 0 ? ["a", agent] : ["a", agent, "m", `n${past.id[life]}`]), { replace: place.value.segments[2] === "m" });
+  }, [agent, past]);
+  const foretold = useForecast(agent, horizon, map.last_event, pass > now || (chosen >= 0 && past.ended[chosen] === NEVER));
+  const { forecast } = foretold;
+  const lives = useMemo(() => (forecast && pass > now ? livesOf(map, history, forecast) : past), [map, history, past, forecast, pass > now]);
 
   const [levels, counts] = useMemo(() => {
     const found = new Uint8Array(count);
@@ -83,23 +90,23 @@ function Shore({ agent, node, map, history, lives }: State & { agent: string; no
   // In the past every life keeps its place, so that the bright rim is seen to move outward.
   const frame = useMemo(() => {
     const isTrue = isWhole || pass < now;
-    return isTrue ? wholeFrame(count) : tideFrame((life) => (lives.ended[life] as number) > now, count);
-  }, [lives, isWhole, pass < now]);
+    return isTrue ? wholeFrame(count) : tideFrame((life) => (past.ended[life] as number) > now, count);
+  }, [past, isWhole, pass < now]);
   const focus = useMemo(() => {
     const ids = pass < now ? focusAt(history, pass) : map.focus;
-    return new Set(ids.map((id) => lifeOf(lives, id)).filter((life) => life >= 0));
-  }, [map, history, lives, pass]);
+    return new Set(ids.map((id) => lifeOf(past, id)).filter((life) => life >= 0));
+  }, [map, history, past, pass]);
 
   const texts = useMemo(() => new Texts(agent), [agent, map]);
-  const labels = useLabels(texts, lives, levels, chosen);
-  const faded = useFilter(agent, filter, lives);
+  const labels = useLabels(texts, past, levels, chosen);
+  const faded = useFilter(agent, filter, past);
   const isName = useMemo(() => isEntity(map, chosenId), [map, chosenId]);
-  const own = useMemo(() => (chosen >= 0 ? pastOf(lives, chosen) : undefined), [lives, chosen]);
-  const hasLinks = isName || (own !== undefined && own.ended === undefined);
-  const links = useLinks(agent, hasLinks ? node : undefined, lives, map);
+  const own = useMemo(() => (chosen >= 0 ? pastOf(past, chosen) : undefined), [past, chosen]);
+  const linked = (life: number) => (life >= 0 && past.ended[life] === NEVER ? (past.id[life] as number) : -1);
+  const links = useLinks(agent, isName ? chosenId : linked(chosen), linked(labels.hovered), past, map);
   const picture = useMemo(
-    () => ({ frame, levels, isStatement: lives.isStatement, focus, faded, chosen, chords: links.chords, hubs: links.hubs, labels: labels.shown, core: t.core(frame.squeezed) }),
-    [frame, levels, lives, focus, faded, chosen, links, labels.shown, t],
+    () => ({ frame, levels, isStatement: past.isStatement, focus, faded, chosen, chords: links.chords, hubs: links.hubs, labels: labels.shown, core: t.core(frame.squeezed) }),
+    [frame, levels, past, focus, faded, chosen, links, labels.shown, t],
   );
 
   if (count === 0) return <NothingYet agent={agent} />;
@@ -115,21 +122,24 @@ function Shore({ agent, node, map, history, lives }: State & { agent: string; no
           <span class="grow" />
           <input type="search" class="filter" placeholder={t.filter} aria-label={t.filterLabel} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
         </div>
-        {isTable ? (
-          <MemoryTable agent={agent} lives={lives} levels={levels} pass={pass} isNow={isNow} texts={texts} chosen={chosen} onChoose={choose} />
-        ) : (
-          <Spiral
-            picture={picture} description={t.picture(counts.alive, counts.shortened, counts.forgotten, focus.size)}
-            onChoose={choose} onHover={labels.hover} onVisible={labels.show} isWhole={isWhole} onWhole={() => setWhole((one) => !one)}
-          />
-        )}
-        <Legend hasLinks={links.chords.length > 0 || links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={lives.isStatement.includes(1)} />
+        <Tour agent={agent} lives={past} now={now} onPass={(one) => setPass(one === undefined || one === now ? undefined : one)} />
+        <div class="stage">
+          {isTable ? (
+            <MemoryTable agent={agent} lives={lives} levels={levels} pass={pass} isNow={isNow} texts={texts} chosen={chosen} onChoose={choose} />
+          ) : (
+            <Spiral
+              picture={picture} description={t.picture(counts.alive, counts.shortened, counts.forgotten, focus.size)}
+              onChoose={choose} onHover={labels.hover} onVisible={labels.show} isWhole={isWhole} onWhole={() => setWhole((one) => !one)}
+            />
+          )}
+          {pass > now && <ForecastNote of={foretold} />}
+        </div>
+        <Legend hasLinks={links.chords.length > 0 || links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={past.isStatement.includes(1)} />
         {counts.alive === 0 && isNow && <p class="quiet centre">{t.allForgotten}</p>}
-        <Slider pass={pass} now={now} first={lives.firstPass} horizon={0} onPass={(one) => setPass(one === now ? undefined : one)} />
-        {lives.firstPass > 0 && <p class="quiet small">{t.historyCut(lives.firstPass)}</p>}
+        <Slider pass={pass} now={now} first={past.firstPass} horizon={horizon} onPass={(one) => setPass(one === now ? undefined : one)} />
+        {past.firstPass > 0 && <p class="quiet small">{t.historyCut(past.firstPass)}</p>}
       </section>
-      {node !== undefined && <Life agent={agent} node={node} isName={isName} past={own} reading={map.last_event} forecast={undefined} onClose={() => choose(-1)} />}
-      <Tour agent={agent} lives={lives} now={now} onPass={(one) => setPass(one === undefined || one === now ? undefined : one)} />
+      {node !== undefined && <Life agent={agent} node={node} isName={isName} past={own} reading={map.last_event} foretold={foretold} now={now} onClose={() => choose(-1)} />}
     </div>
   );
 }
@@ -159,8 +169,8 @@ function Legend({ hasLinks, isTable, onTable, hasStatements }: { hasLinks: boole
       <span><i class="dot ring" /> {t.legend.forgotten}</span>
       <span><i class="dot gold" /> {t.legend.focus}</span>
       {hasStatements && <span><i class="dot diamond" /> {t.legend.statement}</span>}
-      {hasLinks && <span><i class="line in" /> {t.legend.incoming}</span>}
-      {hasLinks && <span><i class="line out" /> {t.legend.outgoing}</span>}
+      {hasLinks && <span><i class="chord in" /> {t.legend.incoming}</span>}
+      {hasLinks && <span><i class="chord out" /> {t.legend.outgoing}</span>}
       {hasLinks && <span><i class="dot name" /> {t.legend.name}</span>}
       <span class="grow" />
       <label class="check"><input type="checkbox" checked={isTable} onChange={onTable} /> {t.table}</label>
@@ -189,18 +199,21 @@ function Slider({ pass, now, first, horizon, onPass }: { pass: number; now: numb
     }, FRAME_MS);
     return () => clearInterval(timer);
   }, [isPlaying]);
-  const range = useRef<HTMLInputElement>(null);
-  useEffect(() => range.current?.parentElement?.style.setProperty("--now", `${(100 * (now - first)) / Math.max(1, now + horizon - first)}%`), [now, first, horizon]);
+  const share = (one: number) => (one - first) / Math.max(1, now + horizon - first);
+  const text = pass > now ? t.inPasses(pass - now) : pass === now ? t.now : t.pass(pass);
   return (
     <div class="slider">
       <button type="button" aria-label={isPlaying ? t.stop : t.play} title={isPlaying ? t.stop : t.play} onClick={() => setPlaying((one) => !one)}>{isPlaying ? "❚❚" : "▶"}</button>
-      <div class="track">
+      <div class={pass > now ? "track ahead" : "track"} style={{ "--now": share(now), "--at": share(pass) }}>
         <input
-          ref={range} type="range" min={first} max={now + horizon} step={1} value={pass} aria-label={t.slider}
-          aria-valuetext={pass > now ? t.inPasses(pass - now) : pass === now ? t.now : t.pass(pass)}
+          type="range" min={first} max={now + horizon} step={1} value={pass} aria-label={t.slider} aria-valuetext={text}
           onInput={(event) => { setPlaying(false); onPass(Number(event.currentTarget.value)); }}
         />
-        <p aria-hidden="true"><span>{t.pass(first)}</span><span class="at-now" ref={(mark) => mark?.style.setProperty("left", `${(100 * (now - first)) / Math.max(1, now + horizon - first)}%`)}>{t.now}</span>{horizon > 0 && <span title={t.forecastWhy}>{horizon > 0.14 * (now + horizon - first) && t.forecast} +{horizon}</span>}</p>
+        <p aria-hidden="true">
+          <span>{share(now) > BESIDE && t.pass(first)}</span>
+          <span class="at-now">{t.now}</span>
+          <span title={t.forecastWhy}>{share(now) < 1 - BESIDE && t.forecast} +{horizon}</span>
+        </p>
       </div>
       <output>{pass > now ? `+${pass - now}` : t.pass(pass)}</output>
       <button type="button" disabled={pass === now} onClick={() => onPass(now)}>{t.backToNow}</button>
@@ -235,7 +248,7 @@ function useLabels(texts: Texts, lives: Lives, levels: Uint8Array, chosen: numbe
     return labels;
   }, [texts, lives, levels, visible, hovered, chosen, turn]);
   const show = useCallback((seen: readonly number[]) => setVisible((old) => (old.length === 0 && seen.length === 0 ? old : seen.slice(0, MOST_LABELS))), []);
-  return { shown, show, hover: setHovered };
+  return { shown, show, hovered, hover: setHovered };
 }
 
 // What a search does not find is faded.
@@ -259,34 +272,3 @@ function useFilter(agent: string, filter: string, lives: Lives): Uint8Array | un
   }, [agent, filter]);
   return useMemo(() => ids && Uint8Array.from(lives.id, (id) => Number(!ids.has(id))), [ids, lives]);
 }
-
-// The links of the chosen memory. Names join memories that are far apart, so their links are drawn too.
-function useLinks(agent: string, node: string | undefined, lives: Lives, map: MapPage): { chords: Chord[]; hubs: Hub[] } {
-  const [links, setLinks] = useState<{ chords: Chord[]; hubs: Hub[] }>(NO_LINKS);
-  useEffect(() => {
-    setLinks(NO_LINKS);
-    if (node === undefined) return;
-    const stop = new AbortController();
-    const options = { signal: stop.signal };
-    void (async () => {
-      const found = await client.value.getNode(agent, node, options);
-      const life = (id: string) => lifeOf(lives, numberOf(id));
-      const chords = [
-        ...found.links_in.map((link) => ({ life: life(link.source), strength: link.strength, isIncoming: true })),
-        ...[...found.links_out, ...found.dangling].map((link) => ({ life: life(link.target), strength: link.strength, isIncoming: false })),
-      ].filter((chord) => chord.life >= 0);
-      setLinks({ chords, hubs: [] });
-      const entities = await Promise.all(found.entities.slice(0, MOST_HUBS).map((one) => client.value.getNode(agent, one.id, options)));
-      const hubs = entities.map((entity) => ({
-        name: entity.phrase,
-        lives: [...new Set([...entity.links_in.map((link) => life(link.source)), ...[...entity.links_out, ...entity.dangling].map((link) => life(link.target))])].filter((one) => one >= 0),
-      }));
-      setLinks({ chords, hubs });
-    })().catch(() => undefined);
-    return () => stop.abort();
-  }, [agent, node, map]);
-  return links;
-}
-
-const MOST_HUBS = 12;
-const NO_LINKS = { chords: [], hubs: [] };

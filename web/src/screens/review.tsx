@@ -1,22 +1,23 @@
 // Review what the agent knows: contradictions, names that may be one, statements and their history, and past decisions.
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { ResponseOf } from "ebbtide-client";
 import { type Action, useAction } from "../parts/act";
 import { Command, quoted } from "../parts/copy";
-import { Empty, Problem, Shown, useLoad } from "../parts/load";
+import { Empty, type Loaded, Problem, Shown, useLoad } from "../parts/load";
 import { Filled, NodeLink } from "../parts/said";
 import { useTokens } from "../parts/tokens";
-import { numberOf, Texts } from "../reading";
+import { numberOf, STATEMENT_STATES, Texts } from "../reading";
 import { client, may } from "../session";
 import { visible } from "../text";
 import { dateOf, words } from "../words";
 import { screens } from "../words/screens";
 
 type Statement = ResponseOf<"listStatements">["statements"][number];
+type Proposal = ResponseOf<"listMerges">["proposals"][number];
 type Ruling = ResponseOf<"listRulings">["rulings"][number];
 
 const PAGE = 50;
-const PAST = ["current", "contested", "planned", "superseded", "ended", "corrected", "retracted"] as const;
 
 interface Shared {
   agent: string;
@@ -36,7 +37,7 @@ export default function Review({ agent }: { agent: string }) {
     return isDone;
   };
   const shared = { agent, action, decide, turn };
-  const any = useLoad((signal) => client.value.listStatements(agent, { page_size: 1, states: [...PAST] }, { signal }), [agent, turn > 0]);
+  const any = useLoad((signal) => client.value.listStatements(agent, { page_size: 1, states: [...STATEMENT_STATES] }, { signal }), [agent, turn > 0]);
   return (
     <div class="page review">
       <h1>{s.title}</h1>
@@ -101,42 +102,68 @@ function Conflicts({ agent, action, decide, turn }: Shared) {
   );
 }
 
-function Merges({ agent, action, decide, turn }: Shared) {
-  const s = screens.value.review;
-  const pages = useTokens();
-  const list = useLoad((signal) => client.value.listMerges(agent, { page_size: PAGE, ...pages.request }, { signal }), [agent, pages.token, turn]);
+interface Decision {
+  id: string;
+  text: ComponentChildren;
+  /** What can be decided, and the request that does it. */
+  choices: readonly (readonly [title: string, request: () => Promise<unknown>])[];
+}
+
+/** A list of one line each, with buttons for those who may decide. */
+function Decisions<T extends { next_page_token: string }>({ title, none, some = "", list, pages, linesOf, action, decide }: Shared & {
+  title: string;
+  none: string;
+  some?: string;
+  list: Loaded<T>;
+  pages: ReturnType<typeof useTokens>;
+  linesOf: (page: T) => readonly Decision[];
+}) {
   return (
     <section class="step">
-      <h2>{s.sections.merges}</h2>
+      <h2>{title}</h2>
       <Shown of={list}>
-        {({ proposals, next_page_token }) => (
-          <>
-            <p class="quiet small">{proposals.length === 0 ? s.mergesNone : s.mergesHint}</p>
-            <ul class="rows">
-              {proposals.map((one) => {
-                const pair = { entity: one.first_id, other: one.second_id };
-                return (
-                  <li key={`${one.first_id}/${one.second_id}`}>
-                    <span class="grow">
-                      <bdi><NodeLink agent={agent} id={one.first_id}>{visible(one.first)}</NodeLink></bdi> ↔ <bdi><NodeLink agent={agent} id={one.second_id}>{visible(one.second)}</NodeLink></bdi>
-                      <span class="quiet small"> · {s.mergeWhy[one.why] ?? one.why}{one.similarity > 0 && ` ${one.similarity.toFixed(2)}`}</span>
-                    </span>
-                    {may("write") && (
-                      <>
-                        <button type="button" disabled={action.isBusy} onClick={() => void decide(() => client.value.mergeEntities(agent, pair))}>{s.merge}</button>
-                        <button type="button" disabled={action.isBusy} onClick={() => void decide(() => client.value.rejectMerge(agent, pair))}>{s.apart}</button>
-                      </>
-                    )}
+        {(page) => {
+          const lines = linesOf(page);
+          const hint = lines.length === 0 ? none : some;
+          return (
+            <>
+              {hint && <p class="quiet small">{hint}</p>}
+              <ul class="rows">
+                {lines.map((one) => (
+                  <li key={one.id}>
+                    <span class="grow">{one.text}</span>
+                    {may("write") && one.choices.map(([name, request]) => <button key={name} type="button" disabled={action.isBusy} onClick={() => void decide(request)}>{name}</button>)}
                   </li>
-                );
-              })}
-            </ul>
-            {pages.buttons(next_page_token)}
-          </>
-        )}
+                ))}
+              </ul>
+              {pages.buttons(page.next_page_token)}
+            </>
+          );
+        }}
       </Shown>
     </section>
   );
+}
+
+function Merges(shared: Shared) {
+  const { agent, turn } = shared;
+  const s = screens.value.review;
+  const pages = useTokens();
+  const list = useLoad((signal) => client.value.listMerges(agent, { page_size: PAGE, ...pages.request }, { signal }), [agent, pages.token, turn]);
+  const lineOf = (one: Proposal): Decision => {
+    const pair = { entity: one.first_id, other: one.second_id };
+    return {
+      id: `${one.first_id}/${one.second_id}`,
+      text: (
+        <>
+          <bdi><NodeLink agent={agent} id={one.first_id}>{visible(one.first)}</NodeLink></bdi> ↔ <bdi><NodeLink agent={agent} id={one.second_id}>{visible(one.second)}</NodeLink></bdi>
+          <span class="quiet small"> · {s.mergeWhy[one.why] ?? one.why}{one.similarity > 0 && ` ${one.similarity.toFixed(2)}`}</span>
+        </>
+      ),
+      choices: [[s.merge, () => client.value.mergeEntities(agent, pair)], [s.apart, () => client.value.rejectMerge(agent, pair)]],
+    };
+  };
+  return <Decisions {...shared} title={s.sections.merges} none={s.mergesNone} some={s.mergesHint} list={list} pages={pages} linesOf={({ proposals }) => proposals.map(lineOf)} />;
 }
 
 function Statements(shared: Shared) {
@@ -146,7 +173,7 @@ function Statements(shared: Shared) {
   const [draft, setDraft] = useState({ subject: "", topic: "" });
   const [filter, setFilter] = useState(draft);
   const [hasPast, setPast] = useState(false);
-  const request = { page_size: PAGE, ...pages.request, ...(filter.subject && { subject: filter.subject }), ...(filter.topic && { topic: filter.topic }), ...(hasPast && { states: [...PAST] }) };
+  const request = { page_size: PAGE, ...pages.request, ...(filter.subject && { subject: filter.subject }), ...(filter.topic && { topic: filter.topic }), ...(hasPast && { states: [...STATEMENT_STATES] }) };
   const list = useLoad((signal) => client.value.listStatements(agent, request, { signal }), [agent, pages.token, filter, hasPast, turn]);
   const apply = (event: Event) => {
     event.preventDefault();
@@ -249,7 +276,8 @@ function History({ agent, id, turn }: { agent: string; id: string; turn: number 
   );
 }
 
-function Rulings({ agent, action, decide, turn }: Shared) {
+function Rulings(shared: Shared) {
+  const { agent, turn } = shared;
   const s = screens.value.review;
   const pages = useTokens();
   const list = useLoad(async (signal) => {
@@ -262,25 +290,15 @@ function Rulings({ agent, action, decide, turn }: Shared) {
     const link = (id: string) => <span class="said"><NodeLink agent={agent} id={id}>{visible((id && texts.get(numberOf(id))?.phrase) || id)}</NodeLink></span>;
     return <Filled places={{ target: link(one.target), other: link(one.other) }}>{s.ruling[one.kind] ?? `${one.kind} {target} {other}`}</Filled>;
   };
-  return (
-    <section class="step">
-      <h2>{s.sections.rulings}</h2>
-      <Shown of={list}>
-        {({ rulings, next_page_token, texts }) => (
-          <>
-            {rulings.length === 0 && <p class="quiet small">{s.rulingsNone}</p>}
-            <ul class="rows">
-              {rulings.map((one) => (
-                <li key={one.id}>
-                  <span class="grow">{said(one, texts)} {one.kind === "vote" && (one.value > 0 ? "▲" : "▼")}<span class="quiet small"> · {dateOf(one.known_at)}{one.author !== "-" && ` · ${s.author(one.author)}`}{one.reason && <> · <span class="said">{visible(one.reason)}</span></>}</span></span>
-                  {may("write") && <button type="button" disabled={action.isBusy} onClick={() => void decide(() => client.value.undoRuling(agent, one.id))}>{s.undo}</button>}
-                </li>
-              ))}
-            </ul>
-            {pages.buttons(next_page_token)}
-          </>
-        )}
-      </Shown>
-    </section>
-  );
+  const lineOf = (one: Ruling, texts: Texts): Decision => ({
+    id: one.id,
+    text: (
+      <>
+        {said(one, texts)} {one.kind === "vote" && (one.value > 0 ? "▲" : "▼")}
+        <span class="quiet small"> · {dateOf(one.known_at)}{one.author !== "-" && ` · ${s.author(one.author)}`}{one.reason && <> · <span class="said">{visible(one.reason)}</span></>}</span>
+      </>
+    ),
+    choices: [[s.undo, () => client.value.undoRuling(agent, one.id)]],
+  });
+  return <Decisions {...shared} title={s.sections.rulings} none={s.rulingsNone} list={list} pages={pages} linesOf={({ rulings, texts }) => rulings.map((one) => lineOf(one, texts))} />;
 }

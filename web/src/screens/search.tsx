@@ -213,6 +213,7 @@ function Hit({ agent, result, best, texts }: { agent: string; result: Result; be
         <p class="said content">{result.label && <b>{visible(result.label)}</b>}{visible(result.content)}</p>
         <span class={`state ${result.state}`} title={s.statesWhy[result.state]}>{s.states[result.state]}</span>
       </div>
+      {result.state !== "living" && <p class="quiet small">{s.statesWhy[result.state]}</p>}
       {isQuote ? <p class="quiet small"><Origin source={first} at={result.at} /></p> : first ? <Quoted source={first} at={result.at} /> : <p class="quiet small">{dateOf(result.at)}</p>}
       {others.length > 0 && (
         <details>

@@ -28,7 +28,9 @@ export interface Camera {
   y: number;
 }
 
+/** A link: between the memory that is chosen or under the pointer, and another one. */
 export interface Chord {
+  from: number;
   life: number;
   strength: number;
   isIncoming: boolean;
@@ -107,17 +109,21 @@ function drawCore(context: CanvasRenderingContext2D, size: Size, camera: Camera,
     context.stroke();
   }
   context.setLineDash([]);
-  const room = radius * 1.9;
-  const height = Math.max(9, Math.min(15, radius / 3));
+  const height = Math.max(10, Math.min(16, radius / 3));
   context.font = `600 ${height}px system-ui, sans-serif`;
-  if (context.measureText(core).width > room) return;
+  // The number, and below it what it counts.
+  const lines = core.split(/ (.*)/).filter(Boolean);
+  if (lines.some((line) => context.measureText(line).width > radius * 1.9)) return;
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.lineWidth = 5;
   context.strokeStyle = colours.ground;
-  context.strokeText(core, x, y);
   context.fillStyle = colours.quiet;
-  context.fillText(core, x, y);
+  lines.forEach((line, row) => {
+    const at = y + (row - (lines.length - 1) / 2) * height * 1.25;
+    context.strokeText(line, x, at);
+    context.fillText(line, x, at);
+  });
   context.lineWidth = 1;
 }
 
@@ -199,31 +205,30 @@ function fillDots(context: CanvasRenderingContext2D, look: number, path: Path2D,
 
 // Chords bend towards the middle, so that they do not run along the turns.
 function drawChords(context: CanvasRenderingContext2D, size: Size, camera: Camera, picture: Picture, colours: Colours): void {
-  const { frame, chosen } = picture;
-  const from = frame.placeOf[chosen] ?? -1;
-  if (chosen < 0 || from < 0) return;
-  const [x, y] = toCanvas(from, size, frame, camera);
+  const { frame, chosen, levels } = picture;
+  const pointOf = (life: number) => {
+    const place = levels[life] === UNBORN ? -1 : (frame.placeOf[life] ?? -1);
+    return place < 0 ? undefined : toCanvas(place, size, frame, camera);
+  };
   context.lineCap = "round";
   for (const hub of hubPlaces(size, camera, picture)) {
     context.strokeStyle = colours.quiet;
     for (const life of hub.lives) {
-      const place = frame.placeOf[life] ?? -1;
-      if (place < 0) continue;
-      const [toX, toY] = toCanvas(place, size, frame, camera);
+      const to = pointOf(life);
+      if (!to) continue;
       context.globalAlpha = life === chosen ? 0.9 : 0.35;
       context.lineWidth = life === chosen ? 1.6 : 1;
-      curve(context, hub.x, hub.y, toX, toY, size, camera);
+      curve(context, hub.x, hub.y, ...to, size, camera);
     }
   }
   for (const chord of picture.chords) {
-    const place = frame.placeOf[chord.life] ?? -1;
-    if (place < 0) continue;
-    const [toX, toY] = toCanvas(place, size, frame, camera);
+    const [from, to] = [pointOf(chord.from), pointOf(chord.life)];
+    if (!from || !to) continue;
     context.globalAlpha = 0.85;
     context.strokeStyle = chord.isIncoming ? colours.incoming : colours.outgoing;
     context.lineWidth = 1 + 2.5 * Math.min(1, chord.strength);
     // Two memories are often linked both ways: the two curves bend to different sides.
-    curve(context, x, y, toX, toY, size, camera, chord.isIncoming ? -0.35 : 1);
+    curve(context, ...from, ...to, size, camera, chord.isIncoming ? -0.35 : 1);
   }
   context.globalAlpha = 1;
   context.lineWidth = 1;

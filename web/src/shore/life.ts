@@ -4,8 +4,9 @@ import type { ResponseOf } from "ebbtide-client";
 export type MapPage = ResponseOf<"getMap">;
 export type History = ResponseOf<"getHistory">;
 
-/** What will happen if nothing is mentioned again. Passes are counted from now. */
+/** What will happen if nothing is mentioned again. Passes are counted from `pass_number`, the finished ones at that time. */
 export interface Forecast {
+  pass_number: number;
   passes: number;
   shortened: { id: readonly number[]; after: readonly number[]; length: readonly number[] };
   forgotten: { id: readonly number[]; after: readonly number[] };
@@ -79,7 +80,7 @@ export function livesOf(map: MapPage, history: History, forecast?: Forecast): Li
   for (const id of history.erased.id) bornAt[id] = -1;
   const id = Int32Array.from(bornAt.keys()).filter((one) => bornAt[one] !== -1 && (left[one] !== -1 || endedAt[one] !== NEVER));
   forecast?.forgotten.id.forEach((one, row) => {
-    endedAt[one] = map.pass_number + (forecast.forgotten.after[row] as number);
+    if (left[one] !== -1) endedAt[one] = passOf(forecast, forecast.forgotten.after[row] as number, map.pass_number);
   });
   const of = (column: Int32Array): Int32Array => id.map((one) => column[one] as number);
   return {
@@ -93,6 +94,11 @@ export function livesOf(map: MapPage, history: History, forecast?: Forecast): Li
     passes: map.pass_number,
     firstPass: history.complete ? 0 : history.first_pass,
   };
+}
+
+// What a forecast that was made some passes ago says of a pass that is over has not happened, so it may come next.
+function passOf(forecast: Forecast, after: number, now: number): number {
+  return Math.max(now + 1, forecast.pass_number + after);
 }
 
 // The changes of length of all lives, one life after the other. Events come in the order of passes, and forecasts after them.
@@ -122,7 +128,7 @@ function changesOf(id: Int32Array, left: Int32Array, original: Int32Array, short
   };
   for (const one of lost) add(one, 0, left[one] as number);
   shortened.id.forEach((one, row) => add(one, shortened.pass_number[row] as number, shortened.length[row] as number));
-  forecast?.shortened.id.forEach((one, row) => add(one, now + (forecast.shortened.after[row] as number), forecast.shortened.length[row] as number));
+  forecast?.shortened.id.forEach((one, row) => add(one, passOf(forecast, forecast.shortened.after[row] as number, now), forecast.shortened.length[row] as number));
   return { first, pass, length };
 }
 

@@ -20,8 +20,8 @@ export const en = {
   states: { living: "living", archived: "archived", pending: "pending" },
   statesWhy: {
     living: "At least one memory of it is alive.",
-    archived: "Its memories were shortened or forgotten since. The words are in the archive.",
-    pending: "The batch is not digested yet.",
+    archived: "Archived: its memories were shortened or forgotten, but the archive still has its words.",
+    pending: "Pending: its batch is not digested yet, so it has no memory.",
   },
   roles: { user: "user", assistant: "assistant", system: "system", tool: "tool" } as Record<string, string>,
   kinds: {
@@ -88,7 +88,7 @@ export const en = {
     offAll: "All signals were used.",
     left: "Left out",
     leftNone: "Nothing was left out.",
-    leftWhy: { budget: "over the token budget", "near copy": "near copies of results", max_results: "beyond the number of results" } as Record<string, string>,
+    leftWhy: { budget: "over the token budget", "near copy": "near copies of results", max_results: "beyond the number of results", min_relevance: "not relevant enough" } as Record<string, string>,
     signals: {
       words: "words", neighbours: "neighbours", semantic: "meaning", window: "meaning nearby", speaker: "speaker", dates: "dates", conversation: "conversation",
       graph: "links", naming: "names", pagerank: "closeness", weight: "weight", learned: "learned order",

@@ -14,7 +14,7 @@ export const zh: ScreenWords = {
   states: { living: "存活", archived: "已归档", pending: "待消化" },
   statesWhy: {
     living: "至少有一条由它产生的记忆仍然存活。",
-    archived: "它的记忆已被缩短或遗忘，原话在档案中。",
+    archived: "已归档：它的记忆已被缩短或遗忘，但档案中仍有原话。",
     pending: "所在批次尚未消化。",
   },
   roles: { user: "用户", assistant: "助手", system: "系统", tool: "工具" },
@@ -80,7 +80,7 @@ export const zh: ScreenWords = {
     offAll: "使用了所有信号。",
     left: "未列出的",
     leftNone: "没有遗漏。",
-    leftWhy: { budget: "超出词元预算", "near copy": "与结果几乎相同", max_results: "超出结果数量" },
+    leftWhy: { budget: "超出词元预算", "near copy": "与结果几乎相同", max_results: "超出结果数量", min_relevance: "相关度不够" },
     signals: {
       words: "词语", neighbours: "相邻词语", semantic: "语义", window: "相邻语义", speaker: "说话人", dates: "日期", conversation: "对话",
       graph: "链接", naming: "名称", pagerank: "接近度", weight: "权重", learned: "学习排序",

@@ -1,0 +1,88 @@
+// The links of the chosen memory and of the one under the pointer.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { ResponseOf } from "ebbtide-client";
+import { numberOf } from "../reading";
+import { client } from "../session";
+import type { Chord, Hub } from "../shore/draw";
+import { lifeOf, type Lives, type MapPage } from "../shore/life";
+
+const MOST_HUBS = 12;
+// A pointer that crosses dots reads none of them; one that rests does.
+const REST_MS = 120;
+
+/** A link as seen from one of its ends. */
+interface Link {
+  other: number;
+  strength: number;
+  isIncoming: boolean;
+}
+
+interface Found {
+  id: number;
+  links: readonly Link[];
+  hubs: readonly { name: string; ids: readonly number[] }[];
+}
+
+const NOTHING: Found = { id: -1, links: [], hubs: [] };
+
+/**
+ * Return the links to draw. Names join memories that are far apart, so those of the chosen memory are drawn too.
+ *
+ * `chosen` and `hovered` are numbers of nodes that have links, or -1. Links stay until newer ones are read.
+ */
+export function useLinks(agent: string, chosen: number, hovered: number, lives: Lives, map: MapPage): { chords: Chord[]; hubs: Hub[] } {
+  const [ofChosen, setChosen] = useState(NOTHING);
+  const [ofHovered, setHovered] = useState(NOTHING);
+  const known = useMemo(() => new Map<number, Found>(), [agent, map]);
+  useEffect(() => {
+    if (chosen < 0) return;
+    const stop = new AbortController();
+    readLinks(agent, chosen, stop.signal, setChosen).catch(() => undefined);
+    return () => stop.abort();
+  }, [agent, chosen, map]);
+  useEffect(() => {
+    if (hovered < 0 || hovered === chosen) return;
+    const found = known.get(hovered);
+    if (found) return setHovered(found);
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      client.value.getNode(agent, `n${hovered}`, { signal: stop.signal }).then(
+        (node) => {
+          const read = { id: hovered, links: linksOf(node), hubs: [] };
+          known.set(hovered, read);
+          setHovered(read);
+        },
+        () => undefined,
+      );
+    }, REST_MS);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [agent, hovered, chosen, known]);
+  return useMemo(() => {
+    const shown = [ofChosen.id === chosen ? ofChosen : NOTHING, ofHovered.id === hovered && hovered !== chosen ? ofHovered : NOTHING];
+    const chords = shown.flatMap(({ id, links }) => {
+      const from = lifeOf(lives, id);
+      return links.map(({ other, strength, isIncoming }) => ({ from, life: lifeOf(lives, other), strength, isIncoming }));
+    });
+    const hubs = shown.flatMap((one) => one.hubs).map(({ name, ids }) => ({ name, lives: ids.map((id) => lifeOf(lives, id)).filter((life) => life >= 0) }));
+    return { chords: chords.filter((one) => one.life >= 0), hubs };
+  }, [ofChosen, ofHovered, chosen, hovered, lives]);
+}
+
+// First the links of the memory, then, with more requests, those of its names.
+async function readLinks(agent: string, id: number, signal: AbortSignal, set: (found: Found) => void): Promise<void> {
+  const node = await client.value.getNode(agent, `n${id}`, { signal });
+  const links = linksOf(node);
+  set({ id, links, hubs: [] });
+  const names = await Promise.all(node.entities.slice(0, MOST_HUBS).map((one) => client.value.getNode(agent, one.id, { signal })));
+  if (names.length > 0) set({ id, links, hubs: names.map((name) => ({ name: name.phrase, ids: [...new Set(linksOf(name).map((link) => link.other))] })) });
+}
+
+function linksOf(node: ResponseOf<"getNode">): Link[] {
+  return [
+    ...node.links_in.map((link) => ({ other: numberOf(link.source), strength: link.strength, isIncoming: true })),
+    ...[...node.links_out, ...node.dangling].map((link) => ({ other: numberOf(link.target), strength: link.strength, isIncoming: false })),
+  ];
+}

@@ -1,0 +1,55 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { type Colours, draw, type Picture } from "../src/shore/draw";
+import { FORGOTTEN, UNBORN, WHOLE } from "../src/shore/life";
+import { wholeFrame } from "../src/shore/spiral";
+
+const names = ["whole", "shortened", "forgotten", "focus", "chosen", "incoming", "outgoing", "text", "quiet", "ground"];
+const COLOURS = Object.fromEntries(names.map((name) => [name, name])) as unknown as Colours;
+const SIZE = { width: 800, height: 600, ratio: 1 };
+
+/** A canvas that records the curves drawn on it, with colour and width. */
+function recorded() {
+  const curves: { colour: string; width: number }[] = [];
+  let isCurve = false;
+  const context: Record<string, unknown> = {
+    measureText: () => ({ width: 40 }),
+    beginPath: () => (isCurve = false),
+    quadraticCurveTo: () => (isCurve = true),
+    stroke: () => isCurve && curves.push({ colour: String(context["strokeStyle"]), width: Number(context["lineWidth"]) }),
+  };
+  for (const name of ["setTransform", "clearRect", "arc", "rect", "moveTo", "fill", "setLineDash", "strokeText", "fillText"]) context[name] = () => undefined;
+  return { context: context as unknown as CanvasRenderingContext2D, curves };
+}
+
+function picture(some: Partial<Picture>): Picture {
+  return {
+    frame: wholeFrame(5), levels: Uint8Array.from([WHOLE, WHOLE, FORGOTTEN, UNBORN, WHOLE]), isStatement: new Uint8Array(5), focus: new Set(), faded: undefined,
+    chosen: -1, hovered: -1, chords: [], hubs: [], labels: new Map(), core: "", ...some,
+  };
+}
+
+describe("the picture", () => {
+  beforeAll(() => {
+    (globalThis as { Path2D?: unknown }).Path2D = class {
+      arc() {}
+      moveTo() {}
+      rect() {}
+      lineTo() {}
+      closePath() {}
+    };
+  });
+
+  it("draws links of a memory that is not chosen, by direction and strength", () => {
+    const { context, curves } = recorded();
+    const chords = [{ from: 1, life: 0, strength: 1, isIncoming: true }, { from: 1, life: 2, strength: 0.2, isIncoming: false }];
+    draw(context, SIZE, { zoom: 1, x: 0, y: 0 }, picture({ hovered: 1, chords }), COLOURS);
+    expect(curves).toEqual([{ colour: "incoming", width: 3.5 }, { colour: "outgoing", width: 1.5 }]);
+  });
+
+  it("draws no link to a memory that is not made yet", () => {
+    const { context, curves } = recorded();
+    const chords = [{ from: 1, life: 3, strength: 1, isIncoming: true }, { from: 3, life: 1, strength: 1, isIncoming: true }];
+    draw(context, SIZE, { zoom: 1, x: 0, y: 0 }, picture({ chosen: 1, chords }), COLOURS);
+    expect(curves).toEqual([]);
+  });
+});
