@@ -62,6 +62,21 @@ def test_counts_with_and_without_noise(daemon: Daemon) -> None:
     assert refused.returncode == ExitCode.REFUSED and "PRIVACY_BUDGET_SPENT" in refused.stderr
 
 
+def test_a_forecast_names_what_will_be_forgotten(daemon: Daemon) -> None:
+    """`forecast` lists memories with their future, the first to be forgotten first; --json is the response."""
+    for said in ("I moved to Lisbon in May.", "我养了一只猫，叫旺财。"):
+        run("remember", "-", "--wait", url=daemon.url, text=f"Ann: {said}\n")
+    response = answer(run("forecast", "default", "--passes", "400", "--json", url=daemon.url))
+    ends = dict(zip(*response["forgotten"].values(), strict=True))
+    shown = run("forecast", "default", "--passes", "400", url=daemon.url)
+    lines = shown.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [f"n{number}" for number in ends]
+    assert all(f"forgotten after {after} " in line for line, after in zip(lines, ends.values(), strict=True))
+    assert "I moved to Lisbon in May." in shown.stdout and "叫旺财" in shown.stdout
+    assert "2 shortened, 2 forgotten." in shown.stderr
+    assert run("forecast", "nobody", url=daemon.url).returncode == ExitCode.NOT_FOUND
+
+
 def test_clear_asks_and_removes_everything(daemon: Daemon) -> None:
     """Without a terminal `clear` needs --yes; with it the agent is empty, and its parameters stay."""
     run("remember", "-", "--wait", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")

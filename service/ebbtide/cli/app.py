@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "mcp": ("ebbtide.cli.commands.mcp", "mcp", USE),
     "agents": ("ebbtide.cli.commands.agents", "agents", LOOK),
     "stats": ("ebbtide.cli.commands.stats", "stats", LOOK),
+    "forecast": ("ebbtide.cli.commands.forecast", "forecast", LOOK),
     "inspect": ("ebbtide.cli.commands.inspect", "inspect", LOOK),
     "messages": ("ebbtide.cli.commands.listings", "messages", LOOK),
     "attachment": ("ebbtide.cli.commands.listings", "attachment", LOOK),

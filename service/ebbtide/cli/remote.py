@@ -225,6 +225,10 @@ class RemoteClient:
         """Return how much an agent has stored; with `epsilon`, with differential privacy."""
         return self._send(calls.get_stats, agent_id, epsilon=epsilon)
 
+    def forecast(self, agent_id: str, passes: int, memories_per_batch: int | None) -> Json:
+        """Return what the next passes will shorten and forget."""
+        return self._send(calls.forecast, agent_id, passes=passes, memories_per_batch=memories_per_batch)
+
     def list_batches(self, agent_id: str) -> list[Json]:
         """Return every batch whose state is stored."""
         return self._all(calls.list_batches, "batches", agent_id)
