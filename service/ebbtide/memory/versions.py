@@ -663,7 +663,7 @@ class SlotReplay:
         )
 
     def _disagree(self, one: Version, other: Version) -> bool:
-        first, second = one.first, other.first
+        first, second = one.assertions[0], other.assertions[0]
         if first.negated == second.negated:
             is_single = self.slot.cardinality == "one" and not first.negated
             return is_single and self._compare(one, other) == "different"
@@ -677,14 +677,15 @@ class SlotReplay:
 
         In a topic with one or few values, a denial without a value denies every value (ADR 0059).
         """
-        if self.slot.cardinality != "many" and one.first.negated != other.first.negated:
-            denial = one if one.first.negated else other
-            if not denial.first.object:
+        first, second = one.assertions[0], other.assertions[0]
+        if first.negated != second.negated and self.slot.cardinality != "many":
+            denial = first if first.negated else second
+            if not denial.object:
                 return "same"
-        entities = one.first.object_entity, other.first.object_entity
-        if all(entities) and self._root(entities[0]) == self._root(entities[1]):
+        entity, other_entity = first.object_entity, second.object_entity
+        if entity and other_entity and self._root(entity) == self._root(other_entity):
             return "same"
-        return compare_values(one.value, other.value)
+        return compare_values(value_of(first.object), value_of(second.object))
 
 
 def _is_news(new: Assertion, old: Version) -> bool:

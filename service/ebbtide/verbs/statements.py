@@ -855,6 +855,8 @@ class View:
 
     def shown(self, version: Version) -> NodeId:
         """Return the node of a version: of its oldest assertion whose node lives, else of its oldest."""
+        if len(version.assertions) == 1:
+            return version.statement
         if version not in self._shown:
             network = self.workspace.network
             alive = (one.statement for one in version.assertions if one.statement in network)
