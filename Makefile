@@ -97,7 +97,7 @@ proto: $(READY_DEV)  ## check the schema of the gRPC interface and regenerate it
 eval-model: $(READY_DEV)  ## measure the quality of a language model; make eval-model MODEL_URL=http://127.0.0.1:11434
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
 
-test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapters, and real clients on the daemon (installs them, 1.5 GB)
+test-integrations: $(READY_DEV) openapi-tools  ## run the frameworks' own tests on the adapters, and real clients on the daemon (installs them, 1.5 GB)
 	$(PYTHON) -m venv $(INTEGRATIONS)
 	$(INTEGRATIONS)/bin/python -m pip install --quiet './clients/python[anthropic,langgraph]' \
 		langgraph-checkpoint-sqlite pytest pytest-asyncio hatchling==1.26.3 hatch-fancy-pypi-readme
@@ -115,8 +115,9 @@ test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapter
 	$(PYTHON) -m venv $(INTEGRATIONS)/sdks
 	$(INTEGRATIONS)/sdks/bin/python -m pip install --quiet openai==3.57.0 openai-agents==0.24.0 ollama==0.6.3
 	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/sdks openai@7.59.0 ai@7.0.173 @ai-sdk/openai-compatible@3.0.92
+	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/deno deno@2.9.6
 	EBBTIDE_INTEGRATIONS=$(INTEGRATIONS) $(TESTS) tests/integration/test_framework_suites.py tests/integration/test_mem0_clients.py \
-		tests/integration/test_thin_adapters.py tests/integration/test_mcp_conformance.py tests/integration/test_proxy_sdks.py
+		tests/integration/test_thin_adapters.py tests/integration/test_mcp_conformance.py tests/integration/test_proxy_sdks.py tests/integration/test_deno.py
 
 openapi-tools: $(READY_DEV)  ## install the tools of the TypeScript client, which tests run (70 MB)
 	$(BIN)/python -m tests.support.node

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.support.conformance import FOLDER
-from tests.support.node import PACKAGE, TSC, require_tools, run_node
+from tests.support.node import TSC, make_project, run_node
 from tests.support.process import Daemon
 from tests.tidy.pages import read
 
@@ -19,21 +18,7 @@ PAGES = ("clients/typescript/README.md", "docs/clients.md", "docs/integrations.m
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project in which the built package is installed, with the package's tests."""
-    require_tools()
-    home = tmp_path_factory.mktemp("typescript")
-    modules = home / "node_modules"
-    modules.mkdir()
-    for tool in (PACKAGE / "node_modules").iterdir():
-        (modules / tool.name).symlink_to(tool)
-    package = modules / "ebbtide-client"
-    package.mkdir()
-    shutil.copy(PACKAGE / "package.json", package)
-    run_node(PACKAGE, TSC, "--outDir", str(package / "dist"))
-    shutil.copytree(PACKAGE / "test", home / "test")
-    for name in ("tsconfig.json", "tsconfig.test.json"):
-        shutil.copy(PACKAGE / name, home)
-    (home / "package.json").write_text('{"type": "module"}')
-    return home
+    return make_project(tmp_path_factory.mktemp("typescript"))
 
 
 def snippets(page: str) -> list[str]:

@@ -61,6 +61,24 @@ def require_tools() -> str:
     return executable
 
 
+def make_project(home: Path) -> Path:
+    """Make a project in an empty folder: the built package of clients/typescript is installed, with its tests."""
+    require_tools()
+    modules = home / "node_modules"
+    modules.mkdir()
+    for tool in (PACKAGE / "node_modules").iterdir():
+        (modules / tool.name).symlink_to(tool)
+    package = modules / "ebbtide-client"
+    package.mkdir()
+    shutil.copy(PACKAGE / "package.json", package)
+    run_node(PACKAGE, TSC, "--outDir", str(package / "dist"))
+    shutil.copytree(PACKAGE / "test", home / "test")
+    for name in ("tsconfig.json", "tsconfig.test.json"):
+        shutil.copy(PACKAGE / name, home)
+    (home / "package.json").write_text('{"type": "module"}')
+    return home
+
+
 def run_node(cwd: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
     """Run Node and return what it printed. Raise AssertionError if it fails."""
     done = subprocess.run(
