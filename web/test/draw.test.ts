@@ -7,18 +7,20 @@ const names = ["whole", "shortened", "forgotten", "focus", "chosen", "incoming",
 const COLOURS = Object.fromEntries(names.map((name) => [name, name])) as unknown as Colours;
 const SIZE = { width: 800, height: 600, ratio: 1 };
 
-/** A canvas that records the curves drawn on it, with colour and width. */
+/** A canvas that records the curves drawn on it, with colour and width, and the texts. */
 function recorded() {
   const curves: { colour: string; width: number }[] = [];
+  const texts: string[] = [];
   let isCurve = false;
   const context: Record<string, unknown> = {
-    measureText: () => ({ width: 40 }),
+    measureText: (text: string) => ({ width: 8 * text.length }),
+    fillText: (text: string) => texts.push(text),
     beginPath: () => (isCurve = false),
     quadraticCurveTo: () => (isCurve = true),
     stroke: () => isCurve && curves.push({ colour: String(context["strokeStyle"]), width: Number(context["lineWidth"]) }),
   };
-  for (const name of ["setTransform", "clearRect", "arc", "rect", "moveTo", "fill", "setLineDash", "strokeText", "fillText"]) context[name] = () => undefined;
-  return { context: context as unknown as CanvasRenderingContext2D, curves };
+  for (const name of ["setTransform", "clearRect", "arc", "rect", "moveTo", "fill", "setLineDash", "strokeText"]) context[name] = () => undefined;
+  return { context: context as unknown as CanvasRenderingContext2D, curves, texts };
 }
 
 function picture(some: Partial<Picture>): Picture {
@@ -51,5 +53,18 @@ describe("the picture", () => {
     const chords = [{ from: 1, life: 3, strength: 1, isIncoming: true }, { from: 3, life: 1, strength: 1, isIncoming: true }];
     draw(context, SIZE, { zoom: 1, x: 0, y: 0 }, picture({ chosen: 1, chords }), COLOURS);
     expect(curves).toEqual([]);
+  });
+
+  it("shortens a label that has too little room, and leaves it out where nothing would be left", () => {
+    const text = "My sister Clara plays the cello";
+    const drawn = [800, 390, 60].map((width) => {
+      const { context, texts } = recorded();
+      draw(context, { width, height: 600, ratio: 1 }, { zoom: 1, x: 0, y: 0 }, picture({ labels: new Map([[0, text]]) }), COLOURS);
+      return texts;
+    });
+    expect(drawn[0]).toEqual([text]);
+    expect(drawn[1]).toHaveLength(1);
+    expect(drawn[1]?.[0]).toMatch(/^My sister .*…$/);
+    expect(drawn[2]).toEqual([]);
   });
 });

@@ -101,7 +101,8 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
       {missing && <p>{missing}</p>}
       {isNoAgent ? (
         <>
-          <p>{t.noAgentHint} <a href={pathOf([])}>{t.noAgentList}</a></p>
+          <p>{t.noAgentHint}</p>
+          <p><a href={pathOf([])}>{t.noAgentList}</a></p>
           <details class="quiet"><summary>{t.details}</summary>{details}</details>
         </>
       ) : details}

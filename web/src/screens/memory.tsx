@@ -212,7 +212,7 @@ function Slider({ pass, now, first, horizon, onPass }: { pass: number; now: numb
         <p aria-hidden="true">
           <span>{share(now) > BESIDE && t.pass(first)}</span>
           <span class="at-now">{t.now}</span>
-          <span title={t.forecastWhy}>{share(now) < 1 - BESIDE && t.forecast} +{horizon}</span>
+          <span title={t.forecastWhy}>{share(now) < 1 - BESIDE && <span class="word">{t.forecast} </span>}+{horizon}</span>
         </p>
       </div>
       <output>{pass > now ? `+${pass - now}` : t.pass(pass)}</output>

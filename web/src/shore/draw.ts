@@ -6,6 +6,7 @@ const LARGEST_DOT_PX = 11;
 const SMALLEST_ROUND_PX = 1.3;
 const LEAST_SHARE = 0.34;
 const MARGIN_PX = 26;
+const LEAST_LABEL = 8;
 
 /** Colours of the theme, as the style sheet names them. */
 export interface Colours {
@@ -313,18 +314,27 @@ function drawLabels(context: CanvasRenderingContext2D, size: Size, camera: Camer
     const place = frame.placeOf[life] ?? -1;
     if (place < 0) continue;
     const [x, y] = toCanvas(place, size, frame, camera);
-    const width = context.measureText(text).width;
     for (const isRight of x >= size.width / 2 + camera.x ? [true, false] : [false, true]) {
+      const fitting = shortenedTo(context, text, (isRight ? size.width - x : x) - dot - 10);
+      const width = context.measureText(fitting).width;
       const left = isRight ? x + dot + 6 : x - dot - 6 - width;
       const box: [number, number, number, number] = [left, y - 9, left + width, y + 9];
-      const isFree = left >= 4 && left + width <= size.width - 4 && !taken.some((one) => overlaps(one, box));
-      if (!isFree) continue;
+      if (!fitting || taken.some((one) => overlaps(one, box))) continue;
       taken.push(box);
       const colour = picture.levels[life] === FORGOTTEN ? colours.quiet : colours.text;
-      writeOn(context, text, left, y, "left", colour, colours.ground);
+      writeOn(context, fitting, left, y, "left", colour, colours.ground);
       break;
     }
   }
+}
+
+// Return the beginning of a label that has room, or nothing if too little of it would be left.
+function shortenedTo(context: CanvasRenderingContext2D, text: string, room: number): string {
+  const { width } = context.measureText(text);
+  if (width <= room) return text;
+  const characters = [...text];
+  const count = Math.floor((characters.length * room) / width) - 1;
+  return count < LEAST_LABEL ? "" : `${characters.slice(0, count).join("")}…`;
 }
 
 function overlaps(a: readonly [number, number, number, number], b: readonly [number, number, number, number]): boolean {
