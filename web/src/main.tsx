@@ -112,6 +112,7 @@ function Navigation({ agent }: { agent: string }) {
 // first statement, or when the agent begins to extract them. Its address works in any case.
 function useReview(agent: string, here: string): boolean {
   const found = useLoad(async (signal) => {
+    await afterTheScreen();
     const { parameters } = await client.value.getAgent(agent, { signal });
     if (parameters.extraction !== "off") return true;
     return (await client.value.listStatements(agent, { page_size: 1, states: [...STATEMENT_STATES] }, { signal })).statements.length > 0;
@@ -126,9 +127,18 @@ function useReview(agent: string, here: string): boolean {
 }
 
 const AGENTS_SHOWN = 200;
+const SCREEN_MS = 300;
+
+// What the header shows besides links can wait for the requests of the screen.
+function afterTheScreen(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, SCREEN_MS));
+}
 
 function AgentSwitch({ agent }: { agent: string }) {
-  const agents = useLoad((signal) => client.value.listAgents({ page_size: AGENTS_SHOWN }, { signal }), []);
+  const agents = useLoad(async (signal) => {
+    await afterTheScreen();
+    return client.value.listAgents({ page_size: AGENTS_SHOWN }, { signal });
+  }, []);
   const names = agents.value?.agents.map((one) => one.agent_id) ?? [];
   const choose = (name: string) => {
     const [, , screen] = place.value.segments;

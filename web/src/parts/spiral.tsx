@@ -28,7 +28,8 @@ export const MOST_LABELS = 40;
 export function Spiral({ picture, description, onChoose, onHover, onVisible, isWhole, onWhole }: Props) {
   const t = words.value;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [size, setSize] = useState<Size>({ width: 0, height: 0, ratio: 1 });
+  const known = useRef<Size>({ width: 0, height: 0, ratio: 1 });
+  const [size, setSize] = useState<Size>(known.current);
   const [camera, setCamera] = useState<Camera>(HOME);
   const [hovered, setHovered] = useState(-1);
   const drag = useRef<{ x: number; y: number; camera: Camera; isMoved: boolean } | undefined>(undefined);
@@ -39,9 +40,13 @@ export function Spiral({ picture, description, onChoose, onHover, onVisible, isW
     const measure = () => {
       const { width, height } = element.getBoundingClientRect();
       const ratio = Math.min(3, devicePixelRatio || 1);
+      // An observer reports the first size too, which is known.
+      const old = known.current;
+      if (old.width === width && old.height === height && old.ratio === ratio) return;
+      known.current = { width, height, ratio };
       element.width = Math.round(width * ratio);
       element.height = Math.round(height * ratio);
-      setSize({ width, height, ratio });
+      setSize(known.current);
     };
     const watcher = new ResizeObserver(measure);
     watcher.observe(element);
@@ -168,17 +173,17 @@ function visible({ frame, levels }: Pick<Picture, "frame" | "levels">, size: Siz
   return lives;
 }
 
-let known: { isDark: boolean; colours: Colours } | undefined;
+let theme: { isDark: boolean; colours: Colours } | undefined;
 
 function coloursOf(element: HTMLElement): Colours {
-  if (known?.isDark === isDark.value) return known.colours;
+  if (theme?.isDark === isDark.value) return theme.colours;
   const style = getComputedStyle(element);
   const of = (name: string) => style.getPropertyValue(`--${name}`).trim();
   const colours: Colours = {
     whole: of("whole"), shortened: of("shortened"), forgotten: of("ring"), focus: of("gold"), chosen: of("text"),
     incoming: of("incoming"), outgoing: of("outgoing"), text: of("text"), quiet: of("quiet"), ground: of("ground"),
   };
-  known = { isDark: isDark.value, colours };
+  theme = { isDark: isDark.value, colours };
   return colours;
 }
 

@@ -1,5 +1,6 @@
 // Four captions that show a newcomer what the picture means. They appear with ?tour=1 and end with Esc.
 import { useEffect, useMemo } from "preact/hooks";
+import { focused } from "./focus";
 import { go, pathOf, place } from "../router";
 import { type Lives, NEVER } from "../shore/life";
 import { words } from "../words";
@@ -57,7 +58,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
       <p>{isTooEarly ? t.tourWait : t.tour[step - 1]}</p>
       <p class="actions">
         {step > 1 && <button type="button" onClick={() => at(step - 1)}>{t.previous}</button>}
-        <button type="button" class="main" autofocus onClick={() => at(step === STEPS ? 0 : step + 1)}>{step === STEPS ? t.tourEnd : t.tourNext}</button>
+        <button type="button" class="main" ref={focused} onClick={() => at(step === STEPS ? 0 : step + 1)}>{step === STEPS ? t.tourEnd : t.tourNext}</button>
         {step < STEPS && <button type="button" class="plain" onClick={() => at(0)}>{t.tourSkip}</button>}
       </p>
     </div>

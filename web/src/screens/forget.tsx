@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RequestOf, ResponseOf } from "ebbtide-client";
 import { Missing, useAction } from "../parts/act";
+import { focused } from "../parts/focus";
 import { Problem, Shown, useLoad } from "../parts/load";
 import { Pages } from "../parts/pages";
 import { timeRange } from "../parts/period";
@@ -155,7 +156,7 @@ function Choose({ isBusy, onLook, onEdit }: { isBusy: boolean; onLook: (request:
             <label>{s.until}<input type="date" value={until} onInput={edit(setUntil)} /></label>
           </div>
         ) : (
-          <input type="text" class="wide" aria-label={s.by[by]} aria-describedby="forget-hint" value={value} onInput={edit(setValue)} autofocus />
+          <input type="text" class="wide" aria-label={s.by[by]} aria-describedby="forget-hint" value={value} onInput={edit(setValue)} ref={focused} />
         )}
         {isBad && <p class="bad small" role="alert">{s.badIds}</p>}
         <p class="line"><button type="submit" class="main" disabled={isBusy || isEmpty || isBad}>{s.look}</button> <span class="quiet small">{s.lookHint}</span></p>

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Message, ResponseOf } from "ebbtide-client";
 import { Missing, useAction } from "../parts/act";
+import { focused } from "../parts/focus";
 import { Empty, Problem } from "../parts/load";
 import { ModelText } from "../parts/model_text";
 import { NodeLink } from "../parts/said";
@@ -84,7 +85,7 @@ function Talk({ agent }: { agent: string }) {
       </div>
       {error !== undefined && <Problem error={error} />}
       <form onSubmit={(event) => { event.preventDefault(); void say(); }}>
-        <textarea rows={2} value={text} aria-label={s.say} placeholder={s.sayPlaceholder} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKey} autofocus />
+        <textarea rows={2} value={text} aria-label={s.say} placeholder={s.sayPlaceholder} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKey} ref={focused} />
         <div class="line">
           <select aria-label={s.role} value={role} onChange={(event) => setRole(event.currentTarget.value as "user" | "assistant")}>
             <option value="user">{screens.value.roles["user"]}</option>

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { ResponseOf } from "ebbtide-client";
 import { type Action, useAction } from "../parts/act";
 import { Command, quoted } from "../parts/copy";
+import { focused } from "../parts/focus";
 import { Empty, type Loaded, Problem, Shown, useLoad } from "../parts/load";
 import { Filled, NodeLink } from "../parts/said";
 import { useTokens } from "../parts/tokens";
@@ -257,7 +258,7 @@ function Row({ agent, action, decide, turn, statement: one }: Shared & { stateme
       </p>
       {draft !== undefined && (
         <form class="line" onSubmit={(event) => { event.preventDefault(); void correct(); }}>
-          <input type="text" aria-label={s.correctLabel} value={draft} onInput={(event) => setDraft(event.currentTarget.value)} autofocus />
+          <input type="text" aria-label={s.correctLabel} value={draft} onInput={(event) => setDraft(event.currentTarget.value)} ref={focused} />
           <button type="submit" class="main" disabled={action.isBusy || !draft.trim() || draft === one.object}>{s.save}</button>
           <button type="button" onClick={() => setDraft(undefined)}>{s.cancel}</button>
         </form>

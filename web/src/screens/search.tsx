@@ -1,6 +1,7 @@
 // Search: a question or words, the memories that it finds, and why each of them was found.
 import { useState } from "preact/hooks";
 import type { components, RequestOf, ResponseOf } from "ebbtide-client";
+import { focused } from "../parts/focus";
 import { Empty, Shown, useLoad } from "../parts/load";
 import { ModelText } from "../parts/model_text";
 import { timeRange } from "../parts/period";
@@ -77,7 +78,7 @@ function Form({ asked, onAsk }: { asked: Question; onAsk: (question: Record<stri
   return (
     <form class="ask" role="search" onSubmit={(event) => submit(event as SubmitEvent)}>
       <div class="line">
-        <input type="search" aria-label={t.question} placeholder={t.placeholder} value={draft.q} onInput={set("q")} required={isHybrid} autofocus />
+        <input type="search" aria-label={t.question} placeholder={t.placeholder} value={draft.q} onInput={set("q")} required={isHybrid} ref={focused} />
         <select aria-label={t.mode} title={t.modesWhy[draft.mode]} value={draft.mode} onChange={set("mode")}>
           <option value="hybrid">{t.modes.hybrid}</option>
           <option value="associative">{t.modes.associative}</option>
