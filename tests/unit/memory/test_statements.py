@@ -334,7 +334,9 @@ def test_a_merge_joins_two_entities_and_can_be_undone() -> None:
     ledger.apply([rules(3, "merge", ANN, other=ANNE)])
     assert values(ledger, "residence") == values(ledger, "residence", subject=ANNE) == ["Porto"]
     assert values(ledger, "residence", known=2) == ["Lisbon"]
+    assert ledger.known().all_merged_with([ANNE, 99]) == {ANN, ANNE, 99}
     ledger.apply([rules(4, "undo", 3)])
+    assert ledger.known().all_merged_with([ANNE, 99]) == {ANNE, 99}
     assert (values(ledger, "residence"), values(ledger, "residence", subject=ANNE)) == (["Lisbon"], ["Porto"])
 
 

@@ -320,7 +320,10 @@ class StatementMatches:
         if one.kind == "task" or one.modality == "planned":
             weight = max(weight, topics.get(TASKS, 0.0))
         if not weight and one.slot not in SLOTS and one.object:
-            weight = max((topics.get(slot, 0.0) for slot in topics_of_value(one.object)), default=0.0)
+            # Most values name no topic.
+            if not (named := topics_of_value(one.object)):
+                return 0.0
+            weight = max(topics.get(slot, 0.0) for slot in named)
             if weight and self._words.isdisjoint(word.casefold() for word in words_of(one.object)):
                 weight *= VALUE_SHARE
         return weight
@@ -331,17 +334,19 @@ class StatementMatches:
         return set() if user is None else {user}
 
     def _named_others(self) -> set[NodeId]:
-        user = self.user()
+        user, text = self.user(), self.asked.text
         found = set[NodeId]()
         for subject in self.replay.all_merged_with(self.ledger.subjects()):
             entity = self.network.entities.get(subject)
             if entity is None or subject in user:
                 continue
             name = _asked_name(entity.name)
-            is_relative = name in RELATIVES and any(
+            # Most names are neither in the question nor words for relatives.
+            if name not in text and name not in RELATIVES:
+                continue
+            if names_normalised(name, self.asked) or any(
                 are_same_relative(name, one) for one in self.asked.relatives
-            )
-            if is_relative or names_normalised(name, self.asked):
+            ):
                 found.add(subject)
         # "My flatmate" is who is stated to be one.
         for one in self.ledger.brief_in(RELATION_TOPICS):
