@@ -102,6 +102,7 @@ def test_beyond_now_the_counts_are_those_of_the_forecast(tab: Visit, client: Cli
     tab.page.wait_for_selector(
         ".forecast-note >> text=if it is not mentioned again, and with today's parameters"
     )
+    assert "0 in focus" in (tab.page.get_attribute("canvas", "aria-label") or "")
     assert forecast["forgotten"]["id"], "a forecast in which nothing happens tests nothing"
     for after in range(1, forecast["passes"] + 1):
         tab.page.fill(".slider input", str(now + after))

@@ -63,6 +63,7 @@ def _take(program: str, url: str, shot: Shot) -> None:
         page.wait_for_selector("html[data-drawn]")
         page.wait_for_selector(".changes li")
         page.wait_for_selector(".links .tag")
+        page.wait_for_selector(".future .forecast-note:not([role])")
         page.wait_for_timeout(2_000)
         page.screenshot(path=ROOT / "docs" / f"{shot.name}.png")
         browser.close()

@@ -93,7 +93,8 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
     return isTrue ? wholeFrame(count) : tideFrame((life) => (past.ended[life] as number) > now, count);
   }, [past, isWhole, pass < now]);
   const focus = useMemo(() => {
-    const ids = pass < now ? focusAt(history, pass) : map.focus;
+    // A forecast assumes that other memories will be talked about.
+    const ids = pass > now ? [] : pass < now ? focusAt(history, pass) : map.focus;
     return new Set(ids.map((id) => lifeOf(past, id)).filter((life) => life >= 0));
   }, [map, history, past, pass]);
 
