@@ -88,7 +88,7 @@ def foreseen(
 
 
 def test_beyond_now_the_counts_are_those_of_the_forecast(tab: Visit, client: Client) -> None:
-    """The slider goes on into the future, says what is assumed, and the panel says when a memory is forgotten."""
+    """The slider continues into the future, says what is assumed, and the panel says when a memory is forgotten."""
     tab.open(f"/ui/a/{AGENT}")
     tab.page.wait_for_selector(DRAWN)
     now = client.get_agent(AGENT).finished_passes

@@ -57,6 +57,14 @@ _ASKS_WITHIN = re.compile(r"什么|谁|哪|几(?!乎)|多少|多[久大远高长
 _ASKS_PERMISSION = re.compile(r"(?:可以|行|没问题|没关系|方便|介意)[吗么]\W*+\Z")
 """The end of a Chinese clause that asks whether a plan is all right."""
 
+_NAMES_MINE = re.compile(
+    r"\b(?:my|our)\s++(?:\w{1,20}\s{1,3})?(?:dog|cat|puppy|kitten|horse|rabbit|parrot|hamster|son|daughter|baby|brother|sister"
+    r"|wife|husband|partner|fianc[ée]{1,2}|boyfriend|girlfriend|friend|boss|colleague|neighbou?r|uncle|aunt|cousin|nephew"
+    r"|niece|flatmate|roommate|landlord|doctor|teacher),?\s++(?-i:[A-Z][a-z])",
+    re.IGNORECASE,
+)
+"""A person or a pet of the speaker with a name, which a question states too: "can I bring my dog Bo"."""
+
 _ASKS_FOR_MINE = re.compile(
     r"(?:what|who|where|when)(?:['’]s|\s++(?:is|are|was|were))\s++(?:my|our)\b"
     r"|(?:do|did|can|could)\s++you\s++(?:still\s++)?+(?:know|remember|recall|tell\s++me)\s++(?:my|our)\b"
@@ -143,6 +151,8 @@ def _begin(clause: str) -> int:
 
 def _clause_asks(clause: str) -> bool:
     if not asks(clause) and not _ASKS_UNMARKED.match(clause):
+        return False
+    if _NAMES_MINE.search(clause):
         return False
     permission = _ASKS_PERMISSION.search(clause)
     if permission is not None:

@@ -77,6 +77,8 @@ I should know my way by now?
 我下个月和林月去日本\\n有什么推荐吗
 我不知道他叫什么名字
 Is it ok if I bring my dog Bo?
+Can I bring my dog Bo?
+Would my younger sister Clara like it?
 What should I cook if my guests are vegan?
 我带我的狗小白去可以吗？
 如果我周五带儿子来，可以吗？
@@ -109,6 +111,9 @@ Do you remember my name? My birthday?
 我的名字和生日是什么？
 Do you know if I have a flight tomorrow?
 What if I lose my key?
+Can I bring my dog?
+Can I pay with my old Visa Card?
+Does my doctor know?
 这样可以吗？
 我可以吃什么？哪天去可以吗？
 …?
