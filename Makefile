@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INTEGRATIONS := $(VENV)/integrations
 FRAMEWORKS := adk agent-framework llamaindex strands
-# On two cores: tests wait for daemons almost half of the time, so a third worker fills the gaps.
-WORKERS ?= 3
+# On two cores: tests wait for daemons almost half of the time, so more workers fill the gaps.
+WORKERS ?= 4
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 TESTS = $(BIN)/python -m pytest

@@ -17,7 +17,7 @@ function recorded() {
     fillText: (text: string) => texts.push(text),
     beginPath: () => (isCurve = false),
     quadraticCurveTo: () => (isCurve = true),
-    stroke: () => isCurve && curves.push({ colour: String(context["strokeStyle"]), width: Number(context["lineWidth"]) }),
+    stroke: (path?: unknown) => path === undefined && isCurve && curves.push({ colour: String(context["strokeStyle"]), width: Number(context["lineWidth"]) }),
   };
   for (const name of ["setTransform", "clearRect", "arc", "rect", "moveTo", "fill", "setLineDash", "strokeText"]) context[name] = () => undefined;
   return { context: context as unknown as CanvasRenderingContext2D, curves, texts };

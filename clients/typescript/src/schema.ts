@@ -1298,6 +1298,7 @@ export interface components {
             pass_number: number;
             /** @description Passes from now on that the forecast contains. */
             passes: number;
+            /** @description Assumptions of the forecast. */
             assumes: components["schemas"]["ForecastAssumptions"];
             /** @description Shortenings of memories that live now. */
             shortened: components["schemas"]["ForecastShortened"];
@@ -2313,7 +2314,7 @@ export interface components {
             /** @description Entities in focus, newest first. */
             entities: components["schemas"]["EntityInfo"][];
         };
-        /** @description Assumptions of the forecast. */
+        /** @description The coming events that a forecast assumes. */
         ForecastAssumptions: {
             /** @description Memories of the unrelated batch before each pass. */
             memories_per_batch: number;

@@ -141,10 +141,10 @@ class Network:
         copied._texts = copied._read_texts = copied._scratch = None
         copied.decay = DecayTable(self._parameters.decay_rate)
         copied.slots, copied.links, copied.keys = deepcopy(self.slots), self.links.copy(), deepcopy(self.keys)
-        for name in ("entities", "entity_of_key", "relations", "_relation_numbers"):
-            setattr(copied, name, copy(getattr(self, name)))
-        for name in ("speakers", "_speaker_numbers", "kinds", "_kind_numbers"):
-            setattr(copied, name, copy(getattr(self, name)))
+        copied.entities, copied.entity_of_key = copy(self.entities), copy(self.entity_of_key)
+        copied.relations, copied._relation_numbers = copy(self.relations), copy(self._relation_numbers)
+        copied.speakers, copied._speaker_numbers = copy(self.speakers), copy(self._speaker_numbers)
+        copied.kinds, copied._kind_numbers = copy(self.kinds), copy(self._kind_numbers)
         return copied
 
     # --- slots and names ---------------------------------------------------------------------------

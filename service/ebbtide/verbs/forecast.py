@@ -36,7 +36,7 @@ MAX_BATCH: Final = 1000
 MAX_NODES: Final = 1000
 """Nodes that a request names."""
 MAX_VISITS: Final = 20_000_000
-"""Most memories times passes, those of the coming batches included: half a minute of the processor."""
+"""Most memories times passes, those of the coming batches included: about 40 seconds of the processor."""
 
 RECENT_EVENTS: Final = 5000
 RECENT_BATCHES: Final = 50
@@ -84,7 +84,7 @@ class ForecastForgotten(Columnar):
 
 
 class ForecastAssumptions(Response):
-    """Assumptions of the forecast."""
+    """The coming events that a forecast assumes."""
 
     memories_per_batch: int = Field(description="Memories of the unrelated batch before each pass.")
     characters: int = Field(description="Characters of each of these memories.")

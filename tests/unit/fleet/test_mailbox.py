@@ -194,6 +194,7 @@ async def test_background_jobs_run_under_a_permanent_load(
         await box.close()
 
 
+@pytest.mark.alone
 async def test_short_background_jobs_get_a_ninth_of_the_time(
     pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -709,7 +709,7 @@ class Flushed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForecastAssumptions:
-    """Assumptions of the forecast."""
+    """The coming events that a forecast assumes."""
 
     memories_per_batch: int
     """Memories of the unrelated batch before each pass."""
@@ -1796,6 +1796,8 @@ class AgentForecast:
     """Passes from now on that the forecast contains."""
 
     assumes: ForecastAssumptions
+    """Assumptions of the forecast."""
+
     shortened: ForecastShortened
     """Shortenings of memories that live now."""
 
