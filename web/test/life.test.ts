@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { focusAt, FORGOTTEN, type Forecast, type History, lengthAt, levelAt, levelsAt, lifeOf, livesOf, type MapPage, UNBORN, WHOLE } from "../src/shore/life";
+import { focusAt, FORGOTTEN, type Forecast, type History, horizonOf, lengthAt, levelAt, levelsAt, lifeOf, livesOf, type MapPage, UNBORN, WHOLE } from "../src/shore/life";
 
 interface Planned {
   id: number;
@@ -160,5 +160,12 @@ describe("lives", () => {
     expect(focusAt(history, 2)).toEqual([1]);
     expect(focusAt(history, 3)).toEqual([]);
     expect(focusAt(history, 9)).toEqual([5, 7]);
+  });
+});
+
+describe("how far the slider reaches beyond now", () => {
+  it("is a quarter of the passes so far, within bounds, and less for a memory whose forecast takes long", () => {
+    expect([0, 200, 5_000].map((now) => horizonOf(now, 1_000))).toEqual([20, 50, 200]);
+    expect([20_000, 40_000, 1_000_000].map((living) => horizonOf(5_000, living))).toEqual([200, 100, 20]);
   });
 });

@@ -9,20 +9,12 @@ import { words } from "../words";
 // A forecast takes the daemon long, so the pause before the next one is this many times as long as the last one took.
 const PAUSES = 10;
 const LEAST_PAUSE_MS = 1_000;
-const FEWEST_PASSES = 20;
-const MOST_PASSES = 200;
-const SHARE = 1 / 4;
 
 /** A forecast, or why there is none yet. */
 export interface Foretold {
   forecast: Forecast | undefined;
   error: unknown;
   retry: () => void;
-}
-
-/** Return how many passes from now the slider reaches. */
-export function horizonOf(now: number): number {
-  return Math.max(FEWEST_PASSES, Math.min(MOST_PASSES, Math.round(now * SHARE)));
 }
 
 /** Read a forecast while it is needed, and read it again, after a pause, when the memory is another one: `version` says so. */

@@ -8,10 +8,10 @@ import { watch } from "../live";
 import { readHistory, readMap, Texts, numberOf } from "../reading";
 import { go, pathOf, place } from "../router";
 import { client } from "../session";
-import { ENTITY, focusAt, type History, levelsAt, lifeOf, type Lives, livesOf, type MapPage, NEVER, pastOf, UNBORN } from "../shore/life";
+import { ENTITY, focusAt, type History, horizonOf, levelsAt, lifeOf, type Lives, livesOf, type MapPage, NEVER, pastOf, UNBORN } from "../shore/life";
 import { tideFrame, wholeFrame } from "../shore/spiral";
 import { words } from "../words";
-import { ForecastNote, horizonOf, useForecast } from "./forecast";
+import { ForecastNote, useForecast } from "./forecast";
 import { Life } from "./life";
 import { useLinks } from "./memory_links";
 import { MemoryTable } from "./memory_table";
@@ -65,7 +65,7 @@ export function Memory({ agent, node }: { agent: string; node: string | undefine
 function Shore({ agent, node, map, history, lives: past }: State & { agent: string; node: string | undefined }) {
   const t = words.value;
   const now = past.passes;
-  const horizon = horizonOf(now);
+  const horizon = horizonOf(now, map.nodes.id.length);
   const [chosenPass, setPass] = useState<number | undefined>(undefined);
   const pass = chosenPass ?? now;
   const isNow = chosenPass === undefined;

@@ -206,3 +206,15 @@ export function lifeOf(lives: Lives, id: number): number {
   }
   return -1;
 }
+
+const FEWEST_PASSES = 20;
+const MOST_PASSES = 200;
+const SHARE = 1 / 4;
+// Memories times passes of a forecast: the daemon computes so many in some seconds.
+const MOST_VISITS = 4_000_000;
+
+/** Return how many passes from now the slider reaches. */
+export function horizonOf(now: number, living: number): number {
+  const most = Math.min(MOST_PASSES, Math.round(now * SHARE), Math.floor(MOST_VISITS / Math.max(1, living)));
+  return Math.max(FEWEST_PASSES, most);
+}
