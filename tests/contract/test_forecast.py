@@ -152,6 +152,29 @@ async def test_an_empty_agent_and_wrong_values(tmp_path: Path, caller_in: Caller
         assert await call.refused("POST", "/v1/agents/none/forecast", {}) == "AGENT_NOT_FOUND"
 
 
+async def test_a_forecast_ends_with_the_last_memory(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once every memory, or every chosen one, is forgotten, no further pass is computed. An empty agent needs none."""
+    passes = []
+    compress = forecast.Simulation.compress
+
+    def counted(self: Any, number: int, *rest: Any) -> Any:
+        passes.append(number)
+        return compress(self, number, *rest)
+
+    monkeypatch.setattr(forecast.Simulation, "compress", counted)
+    async with caller_in(tmp_path) as call:
+        await call("PUT", "/v1/agents/empty", {})
+        assert (await call("POST", "/v1/agents/empty/forecast", {"passes": 1000})).status_code == 200
+        assert passes == []
+        await lived(call)
+        for body in ({}, {"nodes": ["n1"]}):
+            passes.clear()
+            found = await ok(call, "POST", "/forecast", {"passes": 1000, **body})
+            assert len(passes) == found["forgotten"]["after"][-1] < found["passes"]
+
+
 async def test_too_many_passes(tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the most passes that are possible, and these are."""
     monkeypatch.setattr(forecast, "MAX_VISITS", 1000)
@@ -207,6 +230,7 @@ async def test_a_cancelled_forecast_ends(
 
     async with caller_in(tmp_path) as call:
         await lived(call)
+        await ok(call, "PUT", "/nodes/n1/pin")  # so that not everything is forgotten soon
         monkeypatch.setattr(forecast.Simulation, "compress", counted)
         endless = asyncio.ensure_future(call("POST", f"{AGENT}/forecast", {"passes": 1000}))
         await begun.wait()

@@ -199,7 +199,9 @@ def _forecast(start: _Start, simulation: Simulation, passes: int, chosen: Sequen
 
     shortened: list[tuple[int, int, int]] = []
     forgotten: list[tuple[int, int]] = []
-    for after in range(1, passes + 1):
+    # Nothing is left to happen once all of these are forgotten.
+    most = len(watched) or start.network.node_count
+    for after in range(1, passes + 1 if most else 1):
         if after > assumed.owed_passes and assumed.memories_per_batch:
             replaced = simulation.remember(
                 start.next_batch + after, assumed.memories_per_batch, assumed.characters, are_named=True
@@ -208,6 +210,8 @@ def _forecast(start: _Start, simulation: Simulation, passes: int, chosen: Sequen
         effects = simulation.compress(start.finished + after, start.begun if after == 1 else None)
         shortened += [(node_id, after, length) for node_id, length in effects.shortened if counts(node_id)]
         forgotten += [(node_id, after) for node_id in effects.forgotten if counts(node_id)]
+        if len(forgotten) == most:
+            break
     return AgentForecast(
         pass_number=start.finished,
         passes=passes,
