@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,20 @@ async def happened(call: Caller, found: dict[str, Any], name: str) -> list[tuple
     return [
         (row[0], row[1] - since, *row[2:]) for row in rows(history[name]) if row[1] > since and row[0] in old
     ]
+
+
+def counted_passes(monkeypatch: pytest.MonkeyPatch, note: Callable[[], object] = lambda: None) -> list[int]:
+    """Return a list that gets the number of each pass of a forecast. `note` is called at its beginning."""
+    passes: list[int] = []
+    compress = forecast.Simulation.compress
+
+    def counted(self: Any, number: int, *rest: Any) -> Any:
+        passes.append(number)
+        note()
+        return compress(self, number, *rest)
+
+    monkeypatch.setattr(forecast.Simulation, "compress", counted)
+    return passes
 
 
 async def test_what_is_forecast_happens(tmp_path: Path, caller_in: CallerIn) -> None:
@@ -156,14 +171,7 @@ async def test_a_forecast_ends_with_the_last_memory(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once every memory, or every chosen one, is forgotten, no further pass is computed. An empty agent needs none."""
-    passes = []
-    compress = forecast.Simulation.compress
-
-    def counted(self: Any, number: int, *rest: Any) -> Any:
-        passes.append(number)
-        return compress(self, number, *rest)
-
-    monkeypatch.setattr(forecast.Simulation, "compress", counted)
+    passes = counted_passes(monkeypatch)
     async with caller_in(tmp_path) as call:
         await call("PUT", "/v1/agents/empty", {})
         assert (await call("POST", "/v1/agents/empty/forecast", {"passes": 1000})).status_code == 200
@@ -220,18 +228,10 @@ async def test_a_cancelled_forecast_ends(
     """The passes end with their request, and the place is free again."""
     begun = asyncio.Event()
     loop = asyncio.get_running_loop()
-    passes = []
-    compress = forecast.Simulation.compress
-
-    def counted(self: Any, number: int, *rest: Any) -> Any:
-        passes.append(number)
-        loop.call_soon_threadsafe(begun.set)
-        return compress(self, number, *rest)
-
     async with caller_in(tmp_path) as call:
         await lived(call)
         await ok(call, "PUT", "/nodes/n1/pin")  # so that not everything is forgotten soon
-        monkeypatch.setattr(forecast.Simulation, "compress", counted)
+        passes = counted_passes(monkeypatch, lambda: loop.call_soon_threadsafe(begun.set))
         endless = asyncio.ensure_future(call("POST", f"{AGENT}/forecast", {"passes": 1000}))
         await begun.wait()
         endless.cancel()

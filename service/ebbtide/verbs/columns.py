@@ -6,8 +6,8 @@ milliseconds. Between parts other threads run. Numbers are not validated: the da
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -52,3 +52,11 @@ class Columnar(Response):
         return sum(
             one.column_bytes if isinstance(one, Columnar) else getattr(one, "nbytes", 0) for one in values
         )
+
+
+T = TypeVar("T", bound=Columnar)
+
+
+def table(kind: type[T], columns: Iterable[NDArray[Any]]) -> T:
+    """Return a table with these columns, which are in the order of its fields."""
+    return kind(**dict(zip(kind.model_fields, columns, strict=True)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import sqrt
-from typing import Annotated, Final, NamedTuple, TypeVar
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -17,18 +17,17 @@ from ebbtide.errors import InvalidRequest, Unavailable
 from ebbtide.events import EventKind
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, parse_node_id
+from ebbtide.memory.columns import Array
 from ebbtide.memory.network import Network
 from ebbtide.memory.simulation import Simulation
 from ebbtide.records import PassState
 from ebbtide.store.lmdb.transaction import ReadTransaction
-from ebbtide.verbs.columns import Columnar, Integers
+from ebbtide.verbs.columns import Columnar, Integers, table
 from ebbtide.verbs.inspect import checked_node_id
 from ebbtide.verbs.limits import Between, MaxItems
 from ebbtide.verbs.node_history import no_life
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
-
-T = TypeVar("T", bound=Columnar)
 
 MAX_PASSES: Final = 1000
 MAX_BATCH: Final = 1000
@@ -216,12 +215,10 @@ def _forecast(start: _Start, simulation: Simulation, passes: int, chosen: Sequen
         pass_number=start.finished,
         passes=passes,
         assumes=assumed,
-        shortened=_table(ForecastShortened, shortened),
-        forgotten=_table(ForecastForgotten, forgotten),
+        shortened=table(ForecastShortened, _columns(shortened, 3)),
+        forgotten=table(ForecastForgotten, _columns(forgotten, 2)),
     )
 
 
-def _table(kind: type[T], rows: Sequence[tuple[int, ...]]) -> T:
-    names = kind.model_fields
-    columns = np.array(rows, dtype=np.int64).reshape(-1, len(names)).T
-    return kind(**dict(zip(names, columns, strict=True)))
+def _columns(rows: Sequence[tuple[int, ...]], count: int) -> Array:
+    return np.array(rows, dtype=np.int64).reshape(-1, count).T

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Final, NamedTuple, Self, TypeVar
+from typing import Annotated, Final, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -19,13 +19,11 @@ from pydantic import Field, model_validator
 from ebbtide.events import EventKind, PackedRun
 from ebbtide.memory.columns import Array
 from ebbtide.store.lmdb.transaction import ReadTransaction
-from ebbtide.verbs.columns import Columnar, Integers
+from ebbtide.verbs.columns import Columnar, Integers, table
 from ebbtide.verbs.limits import Between
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_of, to_token
 from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import violation
-
-T = TypeVar("T", bound=Columnar)
 
 DEFAULT_ROWS: Final = 100_000
 MAX_ROWS: Final = 200_000
@@ -217,17 +215,13 @@ async def get_history(service: ReadingService, request: GetHistoryRequest) -> Ag
             rows.add(found)
     return AgentHistory(
         **frame._asdict(),
-        born=_table(HistoryBorn, rows.born),
-        shortened=_table(HistoryShortened, rows.shortened),
-        forgotten=_table(HistoryForgotten, rows.forgotten),
-        erased=_table(HistoryErased, rows.erased),
+        born=table(HistoryBorn, rows.born),
+        shortened=table(HistoryShortened, rows.shortened),
+        forgotten=table(HistoryForgotten, rows.forgotten),
+        erased=table(HistoryErased, rows.erased),
         focus=_focus(rows.focus),
         next_page_token="" if place is None else place.token,
     )
-
-
-def _table(kind: type[T], columns: list[Array]) -> T:
-    return kind(**dict(zip(kind.model_fields, columns, strict=True)))
 
 
 def _focus(changes: list[tuple[int, list[int]]]) -> HistoryFocus:
