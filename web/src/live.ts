@@ -64,7 +64,7 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
     }
   };
   void keepReading(agent, read, stop.signal, () => {
-    // The next events are no longer kept, so the stream goes on with what comes.
+    // The next events are no longer kept, so the stream continues with those that are.
     last = undefined;
     watcher.onGap();
   });

@@ -171,7 +171,7 @@ export const en = {
     "This memory was shortened. Its life shows how: a language model wrote it again with fewer words, as fewer strong links pointed at it.",
     "A hollow ring is a memory that is forgotten. What pointed at it still knows that there was something: listed here is who once knew it. A recall of such a name says that the agent once knew more.",
   ],
-  tourWait: "The agent is still young: nothing was shortened or forgotten yet. Wait a moment, while it goes on talking.",
+  tourWait: "The agent is still young: nothing was shortened or forgotten yet. Wait a moment until it has heard more.",
   tourNext: "Next",
   tourEnd: "Explore",
   tourSkip: "Skip the tour",
