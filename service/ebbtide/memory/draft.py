@@ -152,13 +152,14 @@ class Draft:
 
     def without_live_links(self, slots: Array) -> Array:
         """Return which of these entities have no live link of their own, and no kept statement about them."""
-        live = np.zeros(len(slots), dtype=np.bool_)
-        for place, slot in enumerate(slots.tolist()):
-            rows = self.network.rows_from(slot)
-            strengths = self._strengths(rows, self._scans_of(self.network.links.rows["source"][rows]))
-            is_live = bool((strengths >= self.network.parameters.link_break_threshold).any())
-            live[place] = is_live or self.network.has_kept_statement(slot)
-        return ~live
+        network = self.network
+        rows = network.rows_from_each(slots)
+        sources = network.links.rows["source"][rows]
+        live = self._strengths(rows, self._scans_of(sources)) >= network.parameters.link_break_threshold
+        needed = network.have_kept_statements()
+        needed[sources[live]] = True
+        without: Array = ~needed[slots]
+        return without
 
     # --- what changes ------------------------------------------------------------------------------
 

@@ -351,13 +351,20 @@ class Network:
         )
         return counts
 
-    def has_kept_statement(self, slot: int) -> bool:
-        """Whether a kept statement is linked with an entity, either way. Then the entity is not deleted."""
+    def have_kept_statements(self) -> Array:
+        """Return by slot which nodes a link joins with a kept statement, either way. Such entities are not deleted."""
         table, kept = self.links.rows, self.slots["is_kept"]
-        return bool(
-            kept[table["source"][self.rows_to(slot)]].any()
-            or kept[table["target"][self.rows_from(slot)]].any()
-        )
+        have = np.zeros(self.slots.count, dtype=np.bool_)
+        slots = np.flatnonzero(kept)
+        if len(slots):
+            rows = self.rows_from_each(slots)
+            have[table["target"][rows]] = True
+            member = self.scratch().member
+            member[slots] = True
+            rows = self.links.present(self.links.of_targets(slots, member[: self.slots.count]))
+            member[slots] = False
+            have[table["source"][rows]] = True
+        return have
 
     @property
     def kept_count(self) -> int:
@@ -386,12 +393,12 @@ class Network:
 
     def live_rows_from(self, slots: Array) -> Array:
         """Return the rows of the live links of many nodes, by source."""
-        rows = self._rows_from_each(slots)
+        rows = self.rows_from_each(slots)
         rows = rows[self.is_live(rows)]
         by_source: Array = rows[np.argsort(self.links.rows["source"][rows], kind="stable")]
         return by_source
 
-    def _rows_from_each(self, slots: Array) -> Array:
+    def rows_from_each(self, slots: Array) -> Array:
         """Return the rows of the links of many nodes."""
         scratch = self.scratch()
         scratch.member[slots] = True
@@ -400,7 +407,7 @@ class Network:
         if rows is None:
             rows = np.flatnonzero(member[self.links.rows["source"]])
         scratch.member[slots] = False
-        return rows
+        return self.links.present(rows)
 
     def links_from(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
         """Return (target, relation, strength now) of every live link of the node, including dangling ones."""
@@ -681,7 +688,7 @@ class Network:
     def _scan(self, slots: Array, pass_number: int) -> None:
         self.slots["scan_count"][slots] += 1
         self.slots["last_pass"][slots] = pass_number
-        self._refresh(self._rows_from_each(slots))
+        self._refresh(self.rows_from_each(slots))
 
     # --- held links --------------------------------------------------------------------------------
 
