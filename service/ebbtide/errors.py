@@ -81,9 +81,7 @@ REASONS: dict[str, Reason] = {
     "INVALID_DEPTH": _invalid("`depth` is outside 0-8."),
     "INVALID_PARAMETERS": _invalid("The agent parameters contradict each other."),
     "INVALID_PAGE": _invalid("`page_size` is out of range, or `page_token` is not a token of this listing."),
-    "TOO_MANY_PASSES": _invalid(
-        "More compression passes than the agent may owe, or than a forecast can have for so many memories."
-    ),
+    "TOO_MANY_PASSES": _invalid("More compression passes than the agent may owe."),
     "TOO_MANY_PINNED": _invalid("The agent has as many pinned memories as `max_pinned` allows."),
     "NOT_A_STATEMENT": _invalid("The node is a memory or an entity, not a statement."),
     "IDEMPOTENCY_KEYS_DIFFER": _invalid("The header and the body have different idempotency keys."),

@@ -120,7 +120,6 @@ def test_beyond_now_the_counts_are_those_of_the_forecast(tab: Visit, client: Cli
     ("status", "reason", "said"),
     [
         (404, "ROUTE_NOT_FOUND", "This version of the daemon makes none."),
-        (400, "TOO_MANY_PASSES", "There are too many memories for so many passes."),
         (403, "MISSING_SCOPE", "Your key allows"),
     ],
 )

@@ -143,7 +143,9 @@ async def test_chosen_nodes(tmp_path: Path, caller_in: CallerIn) -> None:
         for name in ("shortened", "forgotten"):
             assert rows(found[name]) == [row for row in rows(everything[name]) if row[0] == one]
         entity = (await ok(call, "GET", "/entities"))["entities"][0]["id"]
-        assert await call.refused("POST", f"{AGENT}/forecast", {"nodes": [entity]}) == "INVALID_VALUE"
+        refused = (await call("POST", f"{AGENT}/forecast", {"nodes": [entity]})).json()["error"]
+        assert refused["reason"] == "INVALID_VALUE"
+        assert "has no forecast; memories and statements have one" in refused["message"]
         assert await call.refused("POST", f"{AGENT}/forecast", {"nodes": ["n999"]}) == "NODE_NOT_FOUND"
         assert await call.refused("POST", f"{AGENT}/forecast", {"nodes": ["x"]}) == "INVALID_VALUE"
         await ok(call, "DELETE", f"/nodes/n{one}")
@@ -155,6 +157,7 @@ async def test_an_empty_agent_and_wrong_values(tmp_path: Path, caller_in: Caller
     async with caller_in(tmp_path) as call:
         await ok(call, "PUT", "", {})
         found = await ok(call, "POST", "/forecast", {})
+        assert await ok(call, "POST", "/forecast", {"passes": None, "memories_per_batch": None}) == found
         assert (found["pass_number"], found["passes"]) == (0, 200)
         assert rows(found["shortened"]) == rows(found["forgotten"]) == []
         for body in (
@@ -183,17 +186,24 @@ async def test_a_forecast_ends_with_the_last_memory(
             assert len(passes) == found["forgotten"]["after"][-1] < found["passes"]
 
 
-async def test_too_many_passes(tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the most passes that are possible, and these are."""
-    monkeypatch.setattr(forecast, "MAX_VISITS", 1000)
+async def test_a_forecast_ends_after_its_time(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The response says how many passes were computed in time, at least one, and is exact for these."""
     async with caller_in(tmp_path) as call:
         await lived(call)
-        body = {"passes": 100, "memories_per_batch": 1}
-        reply = await call("POST", f"{AGENT}/forecast", body)
-        assert reply.json()["error"]["reason"] == "TOO_MANY_PASSES"
-        most = int(reply.json()["error"]["message"].split("at most ")[1].split()[0])
-        assert most * (most + 4) <= 1000 < (most + 1) * (most + 5)
-        await ok(call, "POST", "/forecast", body | {"passes": most})
+        await ok(call, "PUT", "/nodes/n1/pin")  # so that not everything is forgotten soon
+        whole = await ok(call, "POST", "/forecast", {"passes": 30})
+        monkeypatch.setattr(forecast, "MAX_COMPUTING_S", -1.0)
+        cut = await ok(call, "POST", "/forecast", {"passes": 30})
+        assert (whole["passes"], cut["passes"]) == (30, 1)
+        for name in ("shortened", "forgotten"):
+            assert rows(cut[name]) == [row for row in rows(whole[name]) if row[1] == 1]
+
+
+def test_a_waiting_forecast_gets_its_turn() -> None:
+    """A forecast ends before another one that waits for it is refused."""
+    assert forecast.MAX_COMPUTING_S < transfers.FORECAST_WAIT_S
 
 
 async def test_places_for_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:

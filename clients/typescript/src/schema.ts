@@ -1296,7 +1296,7 @@ export interface components {
         AgentForecast: {
             /** @description Completed compression passes since creation. */
             pass_number: number;
-            /** @description Passes from now on that the forecast contains. */
+            /** @description Passes from now on that the forecast contains: those requested, or those that were computed within 4 seconds. */
             passes: number;
             /** @description Assumptions of the forecast. */
             assumes: components["schemas"]["ForecastAssumptions"];
@@ -3906,11 +3906,8 @@ export interface components {
         };
         /** @description How far to look ahead, and for which nodes. */
         ForecastRequest: {
-            /**
-             * @description Compression passes from now on, 1-1000.
-             * @default 200
-             */
-            passes?: number;
+            /** @description Compression passes from now on, 1-1000; default: 200. */
+            passes?: number | null;
             /** @description Memories of the unrelated batch before each pass, 0-1000; 0 for no batches; default: the mean of the latest batches, at most 50. */
             memories_per_batch?: number | null;
             /**

@@ -1207,7 +1207,7 @@ class ForecastRequest(_message.Message):
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     passes: _builtins.int
-    """Compression passes from now on, 1-1000; default 200."""
+    """Compression passes from now on, 1-1000; default: 200."""
     memories_per_batch: _builtins.int
     """Memories of the unrelated batch before each pass, 0-1000; 0 for no batches; default: the mean of the latest
     batches, at most 50.
@@ -1253,7 +1253,7 @@ class ForecastResponse(_message.Message):
     pass_number: _builtins.int
     """Completed compression passes since creation."""
     passes: _builtins.int
-    """Passes from now on that the forecast contains."""
+    """Passes from now on that the forecast contains: those requested, or those that were computed within 4 seconds."""
     @_builtins.property
     def assumes(self) -> Global___ForecastAssumptions:
         """Assumptions of the forecast."""

@@ -6,14 +6,14 @@ job of the agent copies the arrays of the network; the passes run on a thread fo
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from math import sqrt
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from ebbtide.errors import InvalidRequest, Unavailable
+from ebbtide.errors import Unavailable
 from ebbtide.events import EventKind
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, parse_node_id
@@ -30,12 +30,13 @@ from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 MAX_PASSES: Final = 1000
+DEFAULT_PASSES: Final = 200
 MAX_BATCH: Final = 1000
 """Memories of a batch."""
 MAX_NODES: Final = 1000
 """Nodes that a request names."""
-MAX_VISITS: Final = 20_000_000
-"""Most memories times passes, those of the coming batches included: about 40 seconds of the processor."""
+MAX_COMPUTING_S: Final = 4.0
+"""No pass begins after this time. It is less than `FORECAST_WAIT_S`, so that a waiting forecast gets its turn."""
 
 RECENT_EVENTS: Final = 5000
 RECENT_BATCHES: Final = 50
@@ -50,8 +51,9 @@ USUAL_CHARACTERS: Final = 60
 class ForecastRequest(AgentRequest):
     """How far to look ahead, and for which nodes."""
 
-    passes: Annotated[int, Between(1, MAX_PASSES)] = Field(
-        200, description=f"Compression passes from now on, 1-{MAX_PASSES}."
+    passes: Annotated[int, Between(1, MAX_PASSES)] | None = Field(
+        None,
+        description=f"Compression passes from now on, 1-{MAX_PASSES}; default: {DEFAULT_PASSES}.",
     )
     memories_per_batch: Annotated[int, Between(0, MAX_BATCH)] | None = Field(
         None,
@@ -96,7 +98,10 @@ class AgentForecast(Columnar):
     """The shortenings and ends to come, as columns."""
 
     pass_number: int = Field(description="Completed compression passes since creation.")
-    passes: int = Field(description="Passes from now on that the forecast contains.")
+    passes: int = Field(
+        description="Passes from now on that the forecast contains: those requested, or those that were computed "
+        f"within {MAX_COMPUTING_S:g} seconds."
+    )
     assumes: ForecastAssumptions = Field(description="Assumptions of the forecast.")
     shortened: ForecastShortened = Field(description="Shortenings of memories that live now.")
     forgotten: ForecastForgotten = Field(description="Memories and statements that will be forgotten.")
@@ -118,8 +123,8 @@ class _Start(NamedTuple):
 async def forecast(service: Service, request: ForecastRequest) -> AgentForecast:
     """Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay.
 
-    TOO_MANY_PASSES for more passes than can be computed for so many memories. TOO_MANY_TRANSFERS if a forecast of the
-    agent is being computed, or two of others, and do not end within some seconds.
+    It contains fewer passes than requested if they take too long. TOO_MANY_TRANSFERS if a forecast of the agent is
+    being computed, or two of others, and do not end within some seconds.
     """
     chosen = list(map(parse_node_id, request.nodes))
     async with service.transfers.place_for_forecast(request.owner) as transfer:
@@ -133,7 +138,8 @@ async def forecast(service: Service, request: ForecastRequest) -> AgentForecast:
                 if is_given_up():
                     raise Unavailable("The client has cancelled the forecast.", reason="AGENT_CLOSING")
 
-            return _forecast(start, Simulation(start.network, workspace.rng, pause), request.passes, chosen)
+            passes = DEFAULT_PASSES if request.passes is None else request.passes
+            return _forecast(start, Simulation(start.network, workspace.rng, pause), passes, chosen)
 
         return await service.transfers.make(work)
 
@@ -142,19 +148,12 @@ def _start(workspace: Workspace, request: ForecastRequest, chosen: Sequence[Node
     network = workspace.network
     for node_id in chosen:
         if node_id not in network or node_id in network.entities:
-            raise no_life(workspace, node_id, "nodes")
+            raise no_life(workspace, node_id, "nodes", "forecast")
     return workspace.store.read(lambda txn: _read_start(txn, network, request))
 
 
 def _read_start(txn: ReadTransaction, network: Network, request: ForecastRequest) -> _Start:
     batch = _mean_batch(txn) if request.memories_per_batch is None else request.memories_per_batch
-    most = _most_passes(network.node_count, batch)
-    if request.passes > most:
-        raise InvalidRequest(
-            f"passes = {request.passes}: with {network.node_count} memories and {batch} more before each pass, a "
-            f"forecast has at most {most} passes",
-            reason="TOO_MANY_PASSES",
-        )
     meta = txn.meta
     assumed = ForecastAssumptions(
         memories_per_batch=batch, characters=_mean_length(network), owed_passes=meta.owed_passes
@@ -162,13 +161,6 @@ def _read_start(txn: ReadTransaction, network: Network, request: ForecastRequest
     return _Start(
         network.without_texts(), meta.finished_passes, meta.pass_state, meta.next_batch_number, assumed
     )
-
-
-def _most_passes(memories: int, batch: int) -> int:
-    """Return the most passes p with p * (memories + p * batch) <= MAX_VISITS."""
-    if not batch:
-        return MAX_VISITS // max(1, memories)
-    return int((sqrt(memories**2 + 4 * batch * MAX_VISITS) - memories) / (2 * batch))
 
 
 def _mean_batch(txn: ReadTransaction) -> int:
@@ -200,6 +192,7 @@ def _forecast(start: _Start, simulation: Simulation, passes: int, chosen: Sequen
     forgotten: list[tuple[int, int]] = []
     # Nothing is left to happen once all of these are forgotten.
     most = len(watched) or start.network.node_count
+    until_s = time.monotonic() + MAX_COMPUTING_S
     for after in range(1, passes + 1 if most else 1):
         if after > assumed.owed_passes and assumed.memories_per_batch:
             replaced = simulation.remember(
@@ -210,6 +203,9 @@ def _forecast(start: _Start, simulation: Simulation, passes: int, chosen: Sequen
         shortened += [(node_id, after, length) for node_id, length in effects.shortened if counts(node_id)]
         forgotten += [(node_id, after) for node_id in effects.forgotten if counts(node_id)]
         if len(forgotten) == most:
+            break
+        if time.monotonic() > until_s:
+            passes = after
             break
     return AgentForecast(
         pass_number=start.finished,

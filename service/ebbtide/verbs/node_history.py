@@ -167,13 +167,15 @@ async def get_node_history(service: ReadingService, request: NodeRequest) -> Nod
     return _erased(node_id) if life is None else _history(life, node, events)
 
 
-def no_life(workspace: Workspace, node_id: NodeId, field_name: str = "node_id") -> EbbtideError:
+def no_life(
+    workspace: Workspace, node_id: NodeId, field_name: str = "node_id", requested: str = "history"
+) -> EbbtideError:
     """Return the error for a node that is no living memory or statement. INVALID_VALUE for an entity."""
     if node_id not in workspace.network.entities:
         return not_alive(workspace, node_id)
     text = node_text_id(node_id)
     return InvalidRequest(
-        f"The node {text} is an entity, which has no history; memories and statements have one.",
+        f"The node {text} is an entity, which has no {requested}; memories and statements have one.",
         reason="INVALID_VALUE",
         violations=[FieldViolation(field_name, f"{text} is an entity; allowed: a memory or a statement")],
     )

@@ -96,7 +96,6 @@ export const en = {
   forecastNone: "There is no forecast.",
   forecastProblems: {
     ROUTE_NOT_FOUND: "This version of the daemon makes none.",
-    TOO_MANY_PASSES: "There are too many memories for so many passes.",
     TOO_MANY_TRANSFERS: "The daemon computes others now.",
     NO_ANSWER_IN_TIME: "The daemon did not compute it in time.",
     CONNECTION_FAILED: "The daemon does not answer.",

@@ -92,7 +92,6 @@ export const zh: Words = {
   forecastNone: "没有预测。",
   forecastProblems: {
     ROUTE_NOT_FOUND: "此版本的服务不提供预测。",
-    TOO_MANY_PASSES: "记忆太多，无法预测这么多轮。",
     TOO_MANY_TRANSFERS: "服务正在计算其他预测。",
     NO_ANSWER_IN_TIME: "服务没有及时算出。",
     CONNECTION_FAILED: "服务没有响应。",

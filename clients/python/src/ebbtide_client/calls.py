@@ -650,8 +650,9 @@ def forecast(
 ) -> Call[AgentForecast]:
     """Return what the next passes will shorten and forget, if nothing is mentioned again and the parameters stay.
 
-    `memories_per_batch` are those of the unrelated batch before each pass; default: the mean of the latest batches.
-    `nodes` limits the forecast to these memories and statements.
+    `passes`: default 200; the response has fewer if they take too long. `memories_per_batch` are those of the unrelated
+    batch before each pass; default: the mean of the latest batches. `nodes` limits the forecast to these memories and
+    statements.
     """
     form = {"passes": passes, "memories_per_batch": memories_per_batch, "nodes": list(nodes) or None}
     return Call(

@@ -1793,7 +1793,7 @@ class AgentForecast:
     """Completed compression passes since creation."""
 
     passes: int
-    """Passes from now on that the forecast contains."""
+    """Passes from now on that the forecast contains: those requested, or those that were computed within 4 seconds."""
 
     assumes: ForecastAssumptions
     """Assumptions of the forecast."""

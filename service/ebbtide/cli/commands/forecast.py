@@ -54,8 +54,13 @@ def forecast(
         write_text(f"{node_id:<6} {future:<{WIDTH}} {one_line(nodes[node_id]) if node_id in nodes else ''}")
     batch = found["assumes"]["memories_per_batch"]
     shortened, forgotten = (len(set(found[name]["id"])) for name in ("shortened", "forgotten"))
+    if found["passes"] < passes:
+        say(
+            f"--passes {passes}: the daemon computed {found['passes']} of them within its time limit.",
+            "yellow",
+        )
     say(
-        f"In {counted(passes, 'pass', 'passes')}, if nothing is mentioned again and the parameters stay: "
+        f"In {counted(found['passes'], 'pass', 'passes')}, if nothing is mentioned again and the parameters stay: "
         f"{shortened} shortened, {forgotten} forgotten. Passes count from now; in parentheses the characters left. "
         f"Assumed: {counted(batch, 'unrelated memory', 'unrelated memories')} before each pass.",
         "dim",
