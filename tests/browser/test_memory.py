@@ -99,21 +99,48 @@ def test_beyond_now_the_counts_are_those_of_the_forecast(tab: Visit, client: Cli
         tab.page.fill(".slider input", str(now + 1))
     forecast = response.value.json()
     assert forecast["pass_number"] == now
-    tab.page.wait_for_selector(
-        ".forecast-note >> text=if it is not mentioned again, and with today's parameters"
-    )
+    tab.page.wait_for_selector(".forecast-note >> text=people talk about other things only")
     assert "0 in focus" in (tab.page.get_attribute("canvas", "aria-label") or "")
     assert forecast["forgotten"]["id"], "a forecast in which nothing happens tests nothing"
-    for after in range(1, forecast["passes"] + 1):
+    reach = int(tab.page.get_attribute(".slider input", "max") or 0) - now
+    assert 1 < reach <= forecast["passes"]
+    for after in range(1, reach + 1):
         tab.page.fill(".slider input", str(now + after))
         assert shown(tab.page) == foreseen(forecast, today, was, after), f"in {after} passes"
         assert f"in {after} pass" in tab.page.inner_text(".badge")
     doomed = dict(zip(forecast["forgotten"]["id"], forecast["forgotten"]["after"], strict=True))
     first = min(doomed, key=lambda one: doomed[one])
+    tab.page.check(".legend input")
+    row = tab.page.locator(f"tr:has(a[href$='/m/n{first}'])")
+    row.locator("td.said.quiet").wait_for()
+    words = next(one.content for one in nodes if one.id == f"n{first}")
+    tab.page.wait_for_selector(f"tr:has(a[href$='/m/n{first}']) >> text={words[:20]}")
+    assert "forgotten" in row.inner_text()
+    tab.page.uncheck(".legend input")
     tab.page.click(".badge")
     assert shown(tab.page) == today
     tab.open(f"/ui/a/{AGENT}/m/n{first}")
     tab.page.wait_for_selector(".future >> text=/Forgotten in about \\d+ pass/")
+    tab.page.wait_for_selector(".life-chart path.dashed", state="attached")
+
+
+def test_the_slider_ends_where_the_forecast_does(browser: Browser, lived: Daemon, client: Client) -> None:
+    """A forecast that ended early, because its time was over, says nothing of later passes, so these are not shown."""
+
+    def end_early(route: Route) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "passes": 3})
+
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        visit.page.route("**/forecast", end_early)
+        visit.open(f"/ui/a/{AGENT}")
+        visit.page.wait_for_selector(DRAWN)
+        now = client.get_agent(AGENT).finished_passes
+        visit.page.fill(".slider input", str(now + 9))
+        visit.page.wait_for_selector(f".slider input[max='{now + 3}']")
+        assert "in 3 passes" in visit.page.inner_text(".badge")
+        visit.page.click(".badge")
+        assert visit.page.locator(".badge").count() == 0
 
 
 @pytest.mark.parametrize(
@@ -314,6 +341,10 @@ def test_a_key_that_may_only_read_has_no_button_that_writes(browser: Browser, tm
             visit.page.fill("dialog input[type=password]", reader)
             visit.page.click("dialog button[type=submit]")
             visit.page.wait_for_selector(".panel .present")
+            visit.page.set_viewport_size({"width": 390, "height": 844})
+            visit.page.click(".menu summary")
+            menu = visit.page.locator(".menu > div").bounding_box()
+            assert menu is not None and menu["x"] >= 0 and menu["x"] + menu["width"] <= 390
             assert node.content in visit.page.inner_text(".panel")
             assert visit.page.locator(".panel .actions").count() == 0
             assert visit.elsewhere == []

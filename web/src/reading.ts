@@ -54,8 +54,8 @@ export async function readHistory(agent: string, signal: AbortSignal): Promise<H
 }
 
 /** Return what the next passes will shorten and forget if nothing is mentioned again. */
-export async function readForecast(agent: string, passes: number, signal: AbortSignal): Promise<Forecast> {
-  return client.value.forecast(agent, { passes }, { signal });
+export async function readForecast(agent: string, signal: AbortSignal): Promise<Forecast> {
+  return client.value.forecast(agent, {}, { signal });
 }
 
 function joined<T extends Record<string, number[]>>(tables: readonly T[]): T {

@@ -7,26 +7,30 @@ const names = ["whole", "shortened", "forgotten", "focus", "chosen", "incoming",
 const COLOURS = Object.fromEntries(names.map((name) => [name, name])) as unknown as Colours;
 const SIZE = { width: 800, height: 600, ratio: 1 };
 
-/** A canvas that records the curves drawn on it, with colour and width, and the texts. */
+/** A canvas that records the curves drawn on it, with colour and width, and the texts with their places and colours. */
 function recorded() {
   const curves: { colour: string; width: number }[] = [];
   const texts: string[] = [];
+  const labels: { text: string; x: number; y: number; colour: string }[] = [];
   let isCurve = false;
   const context: Record<string, unknown> = {
     measureText: (text: string) => ({ width: 8 * text.length }),
-    fillText: (text: string) => texts.push(text),
+    fillText: (text: string, x: number, y: number) => {
+      texts.push(text);
+      labels.push({ text, x, y, colour: String(context["fillStyle"]) });
+    },
     beginPath: () => (isCurve = false),
     quadraticCurveTo: () => (isCurve = true),
     stroke: (path?: unknown) => path === undefined && isCurve && curves.push({ colour: String(context["strokeStyle"]), width: Number(context["lineWidth"]) }),
   };
   for (const name of ["setTransform", "clearRect", "arc", "rect", "moveTo", "fill", "setLineDash", "strokeText"]) context[name] = () => undefined;
-  return { context: context as unknown as CanvasRenderingContext2D, curves, texts };
+  return { context: context as unknown as CanvasRenderingContext2D, curves, texts, labels };
 }
 
 function picture(some: Partial<Picture>): Picture {
   return {
     frame: wholeFrame(5), levels: Uint8Array.from([WHOLE, WHOLE, FORGOTTEN, UNBORN, WHOLE]), isStatement: new Uint8Array(5), focus: new Set(), faded: undefined,
-    chosen: -1, hovered: -1, chords: [], hubs: [], labels: new Map(), core: "", ...some,
+    chosen: -1, hovered: -1, chords: [], hubs: [], labels: new Map(), isNow: true, core: "", ...some,
   };
 }
 
@@ -66,5 +70,26 @@ describe("the picture", () => {
     expect(drawn[1]).toHaveLength(1);
     expect(drawn[1]?.[0]).toMatch(/^My sister .*…$/);
     expect(drawn[2]).toEqual([]);
+  });
+
+  it("writes labels quietly at another pass than now, because they are what the memories say now", () => {
+    const colours = [true, false].map((isNow) => {
+      const { context, labels } = recorded();
+      draw(context, SIZE, { zoom: 1, x: 0, y: 0 }, picture({ labels: new Map([[0, "a cello"]]), isNow }), COLOURS);
+      return labels.map((one) => one.colour);
+    });
+    expect(colours).toEqual([["text"], ["quiet"]]);
+  });
+
+  it("covers no label with another one, a name or a dot, and has room for the innermost dots", () => {
+    const { context, labels } = recorded();
+    const lives = [0, 1, 2, 3, 4, 5, 6, 7];
+    draw(context, SIZE, { zoom: 1, x: 0, y: 0 }, picture({
+      frame: wholeFrame(8), levels: new Uint8Array(8).fill(WHOLE), isStatement: new Uint8Array(8), chosen: 7,
+      hubs: [{ name: "Clara", lives: [7, 1] }, { name: "Porto", lives: [7, 2] }], labels: new Map(lives.map((life) => [life, `memory number ${life}`])),
+    }), COLOURS);
+    const boxes = labels.map(({ text, x, y }) => ({ text, x, y, right: x + 8 * text.length }));
+    for (const a of boxes) for (const b of boxes) if (a.text < b.text) expect(a.right <= b.x || b.right <= a.x || Math.abs(a.y - b.y) >= 16, `${a.text}, ${b.text}`).toBe(true);
+    expect(boxes.map((one) => one.text)).toEqual(expect.arrayContaining(["Clara", "Porto", "memory number 0", "memory number 1"]));
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { focusAt, FORGOTTEN, type Forecast, type History, horizonOf, lengthAt, levelAt, levelsAt, lifeOf, livesOf, type MapPage, UNBORN, WHOLE } from "../src/shore/life";
+import { focusAt, FORGOTTEN, type Forecast, futureOf, type History, horizonOf, lengthAt, levelAt, levelsAt, lifeOf, livesOf, type MapPage, UNBORN, WHOLE } from "../src/shore/life";
 
 interface Planned {
   id: number;
@@ -154,6 +154,15 @@ describe("lives", () => {
     expect(lives.ended[lifeOf(lives, gone)]).toBe(last.ended[lifeOf(last, gone)]);
   });
 
+  it("have a future each, in passes of the agent", () => {
+    const forecast = {
+      pass_number: 40, passes: 50,
+      shortened: { id: [7, 8, 7], after: [2, 3, 9], length: [30, 20, 10] }, forgotten: { id: [7], after: [12] },
+    };
+    expect(futureOf(forecast, 7, 40)).toEqual({ changes: [{ pass: 42, length: 30 }, { pass: 49, length: 10 }], ended: 52, last: 90 });
+    expect(futureOf(forecast, 8, 45)).toEqual({ changes: [{ pass: 46, length: 20 }], ended: undefined, last: 90 });
+  });
+
   it("know the focus of each pass", () => {
     const [, history] = pages(story(4));
     expect(focusAt(history, 0)).toEqual([1]);
@@ -164,8 +173,10 @@ describe("lives", () => {
 });
 
 describe("how far the slider reaches beyond now", () => {
-  it("is a quarter of the passes so far, within bounds, and less for a memory whose forecast takes long", () => {
-    expect([0, 200, 5_000].map((now) => horizonOf(now, 1_000))).toEqual([20, 50, 200]);
-    expect([20_000, 40_000, 1_000_000].map((living) => horizonOf(5_000, living))).toEqual([200, 100, 20]);
+  it("is a quarter of the passes so far, within bounds, and not beyond the forecast", () => {
+    expect([0, 200, 5_000].map((now) => horizonOf(now))).toEqual([20, 50, 200]);
+    const none = { id: [], after: [], length: [] };
+    const reached = (passes: number) => horizonOf(5_000, { pass_number: 5_000, passes, shortened: none, forgotten: none });
+    expect([200, 57, 1].map(reached)).toEqual([200, 57, 1]);
   });
 });

@@ -18,25 +18,25 @@ export interface Foretold {
 }
 
 /** Read a forecast while it is needed, and read it again, after a pause, when the memory is another one: `version` says so. */
-export function useForecast(agent: string, passes: number, version: number, isNeeded: boolean): Foretold {
+export function useForecast(agent: string, version: number, isNeeded: boolean): Foretold {
   const [found, setFound] = useState<{ version: number; forecast: Forecast } | undefined>(undefined);
   const [error, setError] = useState<unknown>(undefined);
   const [isReading, setReading] = useState(false);
   const tookMs = useRef(0);
-  const request = useRef({ passes, version });
-  request.current = { passes, version };
+  const latest = useRef(version);
+  latest.current = version;
   const stop = useRef(new AbortController());
   useEffect(() => () => stop.current.abort(), []);
   const isDue = isNeeded && !isReading && error === undefined && found?.version !== version;
   useEffect(() => {
     if (!isDue) return;
     const timer = setTimeout(() => {
-      const asked = request.current;
+      const asked = latest.current;
       const begun = performance.now();
       const { signal } = stop.current;
       setReading(true);
-      readForecast(agent, asked.passes, signal)
-        .then((forecast) => setFound({ version: asked.version, forecast }), (problem: unknown) => {
+      readForecast(agent, signal)
+        .then((forecast) => setFound({ version: asked, forecast }), (problem: unknown) => {
           if (signal.aborted) return;
           note(problem);
           setError(problem);
@@ -51,8 +51,8 @@ export function useForecast(agent: string, passes: number, version: number, isNe
   return { forecast: found?.forecast, error, retry: () => setError(undefined) };
 }
 
-/** What the forecast assumes, or why there is none. */
-export function ForecastNote({ of, isShort = false }: { of: Foretold; isShort?: boolean }) {
+/** What the forecast assumes and `more`, or why there is none. */
+export function ForecastNote({ of, more }: { of: Foretold; more: (forecast: Forecast) => string }) {
   const t = words.value;
   if (of.error !== undefined) {
     return (
@@ -62,7 +62,7 @@ export function ForecastNote({ of, isShort = false }: { of: Foretold; isShort?: 
     );
   }
   if (!of.forecast) return <p class="forecast-note quiet" role="status">{t.forecastReading}</p>;
-  return <p class="forecast-note quiet">{isShort ? t.forecastIf : t.forecastWhy}</p>;
+  return <p class="forecast-note quiet">{t.forecastWhy(more(of.forecast))}</p>;
 }
 
 function whyNot(error: unknown): string {

@@ -7,7 +7,7 @@ import { LifeChart } from "../parts/life_chart";
 import { MAP_PAGE, numberOf } from "../reading";
 import { pathOf } from "../router";
 import { client, may, note } from "../session";
-import type { Forecast, Past } from "../shore/life";
+import { type Future, futureOf, type Past } from "../shore/life";
 import { dateOf, words } from "../words";
 import { ForecastNote, type Foretold } from "./forecast";
 
@@ -41,6 +41,7 @@ export function Life({ agent, node, isName, past, reading, foretold, now, onClos
     [agent, node, isForgotten],
   );
   const { reload } = life;
+  const future = foretold.forecast && life.value?.pinned === "none" ? futureOf(foretold.forecast, numberOf(node), now) : undefined;
   const read = useRef(reading);
   useEffect(() => {
     if (read.current !== reading) reload();
@@ -58,8 +59,8 @@ export function Life({ agent, node, isName, past, reading, foretold, now, onClos
           {(living) =>
             living && (
               <>
-                <Living agent={agent} node={living} foretold={foretold} now={now} onChange={reload} />
-                {past && <Changes past={past} node={living} />}
+                <Living agent={agent} node={living} foretold={foretold} future={future} now={now} onChange={reload} />
+                {past && <Changes past={past} node={living} now={now} future={future} />}
                 <Links agent={agent} node={living} />
                 {!isName && (
                   <Fold title={t.neighbourhood}>
@@ -71,7 +72,7 @@ export function Life({ agent, node, isName, past, reading, foretold, now, onClos
           }
         </Shown>
       )}
-      {past?.ended !== undefined && <Changes past={past} node={undefined} />}
+      {past?.ended !== undefined && <Changes past={past} node={undefined} now={now} future={undefined} />}
     </aside>
   );
 }
@@ -125,7 +126,16 @@ function Erased() {
   );
 }
 
-function Living({ agent, node, foretold, now, onChange }: { agent: string; node: Node; foretold: Foretold; now: number; onChange: () => void }) {
+interface LivingProps {
+  agent: string;
+  node: Node;
+  foretold: Foretold;
+  future: Future | undefined;
+  now: number;
+  onChange: () => void;
+}
+
+function Living({ agent, node, foretold, future, now, onChange }: LivingProps) {
   const t = words.value;
   if (node.kind === "entity") return <blockquote class="present said">{node.phrase}</blockquote>;
   return (
@@ -143,7 +153,7 @@ function Living({ agent, node, foretold, now, onChange }: { agent: string; node:
         </p>
         {node.in_focus && <p class="in-focus">{t.focusWhy}</p>}
         {node.pinned !== "none" && <p>{t.pinned}</p>}
-        {node.pinned === "none" && <Future id={numberOf(node.id)} foretold={foretold} now={now} />}
+        {node.pinned === "none" && <Foreseen foretold={foretold} future={future} now={now} />}
         {may("write") && <Actions agent={agent} node={node} onChange={onChange} />}
       </section>
       <section>
@@ -160,26 +170,16 @@ function Living({ agent, node, foretold, now, onChange }: { agent: string; node:
 }
 
 /** When the memory will be shortened and forgotten. */
-function Future({ id, foretold, now }: { id: number; foretold: Foretold; now: number }) {
-  const { forecast } = foretold;
+function Foreseen({ foretold, future, now }: { foretold: Foretold; future: Future | undefined; now: number }) {
+  const t = words.value;
+  const cut = future?.changes[0];
   return (
     <div class="future">
-      {forecast && willHappen(id, forecast, now).map((one) => <p key={one}>{one}</p>)}
-      <ForecastNote of={foretold} isShort />
+      {cut && <p>{t.willShorten(cut.pass - now, cut.length)}</p>}
+      {future && <p>{future.ended === undefined ? t.willStay(future.last - now) : t.willForget(future.ended - now)}</p>}
+      <ForecastNote of={foretold} more={(forecast) => t.forecastReach(forecast.passes)} />
     </div>
   );
-}
-
-function willHappen(id: number, forecast: Forecast, now: number): string[] {
-  const t = words.value;
-  const { forgotten, shortened } = forecast;
-  const fromNow = (after: number) => Math.max(1, forecast.pass_number + after - now);
-  const end = forgotten.id.indexOf(id);
-  const cut = shortened.id.indexOf(id);
-  return [
-    cut < 0 ? "" : t.willShorten(fromNow(shortened.after[cut] as number), shortened.length[cut] as number),
-    end < 0 ? t.willStay(forecast.passes) : t.willForget(fromNow(forgotten.after[end] as number)),
-  ].filter(Boolean);
 }
 
 function Actions({ agent, node, onChange }: { agent: string; node: Node; onChange: () => void }) {
@@ -217,13 +217,13 @@ function Actions({ agent, node, onChange }: { agent: string; node: Node; onChang
   );
 }
 
-function Changes({ past, node }: { past: Past; node: Node | undefined }) {
+function Changes({ past, node, now, future }: { past: Past; node: Node | undefined; now: number; future: Future | undefined }) {
   const t = words.value;
   const importances = new Map(node?.rewrites.map((one) => [one.pass_number, one.importance]));
   return (
     <section>
       <h3>{t.life}</h3>
-      <LifeChart past={past} importances={importances} />
+      <LifeChart past={past} importances={importances} now={now} future={future} />
       <ol class="changes">
         <li>{t.made(past.born)}</li>
         {past.changes.map((one, index) => {

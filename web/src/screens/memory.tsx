@@ -65,9 +65,7 @@ export function Memory({ agent, node }: { agent: string; node: string | undefine
 function Shore({ agent, node, map, history, lives: past }: State & { agent: string; node: string | undefined }) {
   const t = words.value;
   const now = past.passes;
-  const horizon = horizonOf(now, map.nodes.id.length);
   const [chosenPass, setPass] = useState<number | undefined>(undefined);
-  const pass = chosenPass ?? now;
   const isNow = chosenPass === undefined;
   const [isWhole, setWhole] = useState(false);
   const [filter, setFilter] = useState("");
@@ -79,8 +77,10 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
   const choose = useCallback((life: number) => {
     go(pathOf(life < 0 ? ["a", agent] : ["a", agent, "m", `n${past.id[life]}`]), { replace: place.value.segments[2] === "m" });
   }, [agent, past]);
-  const foretold = useForecast(agent, horizon, map.last_event, pass > now || (chosen >= 0 && past.ended[chosen] === NEVER));
+  const foretold = useForecast(agent, map.last_event, (chosenPass ?? now) > now || (chosen >= 0 && past.ended[chosen] === NEVER));
   const { forecast } = foretold;
+  const horizon = horizonOf(now, forecast);
+  const pass = Math.min(chosenPass ?? now, now + horizon);
   const lives = useMemo(() => (forecast && pass > now ? livesOf(map, history, forecast) : past), [map, history, past, forecast, pass > now]);
 
   const [levels, counts] = useMemo(() => {
@@ -106,8 +106,8 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
   const linked = (life: number) => (life >= 0 && past.ended[life] === NEVER ? (past.id[life] as number) : -1);
   const links = useLinks(agent, isName ? chosenId : linked(chosen), linked(labels.hovered), past, map);
   const picture = useMemo(
-    () => ({ frame, levels, isStatement: past.isStatement, focus, faded, chosen, chords: links.chords, hubs: links.hubs, labels: labels.shown, core: t.core(frame.squeezed) }),
-    [frame, levels, past, focus, faded, chosen, links, labels.shown, t],
+    () => ({ frame, levels, isStatement: past.isStatement, focus, faded, chosen, chords: links.chords, hubs: links.hubs, labels: labels.shown, isNow, core: t.core(frame.squeezed) }),
+    [frame, levels, past, focus, faded, chosen, links, labels.shown, isNow, t],
   );
 
   if (count === 0) return <NothingYet agent={agent} />;
@@ -119,7 +119,7 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
           <strong>{t.alive(counts.alive)}</strong>
           <span class="shortened">{t.shortened(counts.shortened)}</span>
           <span class="quiet">{t.forgotten(counts.forgotten)}</span>
-          {!isNow && <button type="button" class="badge" onClick={() => setPass(undefined)}>{pass > now ? t.inPasses(pass - now) : t.asOf(pass)} — {t.backToNow}</button>}
+          {!isNow && <button type="button" class="badge" onClick={() => setPass(undefined)}>{pass > now ? t.inPasses(pass - now) : t.asOf(pass)} · {t.returnToNow}</button>}
           <span class="grow" />
           <input type="search" class="filter" placeholder={t.filter} aria-label={t.filterLabel} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
         </div>
@@ -133,11 +133,11 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
               onChoose={choose} onHover={labels.hover} onVisible={labels.show} isWhole={isWhole} onWhole={() => setWhole((one) => !one)}
             />
           )}
-          {pass > now && <ForecastNote of={foretold} />}
         </div>
         <Legend hasLinks={links.chords.length > 0 || links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={past.isStatement.includes(1)} />
         {counts.alive === 0 && isNow && <p class="quiet centre">{t.allForgotten}</p>}
         <Slider pass={pass} now={now} first={past.firstPass} horizon={horizon} onPass={(one) => setPass(one === now ? undefined : one)} />
+        <div class="note">{pass > now && <ForecastNote of={foretold} more={() => t.forecastTexts} />}</div>
         {past.firstPass > 0 && <p class="quiet small">{t.historyCut(past.firstPass)}</p>}
       </section>
       {node !== undefined && <Life agent={agent} node={node} isName={isName} past={own} reading={map.last_event} foretold={foretold} now={now} onClose={() => choose(-1)} />}
@@ -213,7 +213,7 @@ function Slider({ pass, now, first, horizon, onPass }: { pass: number; now: numb
         <p aria-hidden="true">
           <span>{share(now) > BESIDE && t.pass(first)}</span>
           <span class="at-now">{t.now}</span>
-          <span title={t.forecastWhy}>{share(now) < 1 - BESIDE && <span class="word">{t.forecast} </span>}+{horizon}</span>
+          <span title={t.forecastWhy("")}>{share(now) < 1 - BESIDE && <span class="word">{t.forecast} </span>}+{horizon}</span>
         </p>
       </div>
       <output>{pass > now ? `+${pass - now}` : t.pass(pass)}</output>

@@ -30,7 +30,7 @@ export function MemoryTable({ agent, lives, levels, pass, isNow, texts, chosen, 
   const shown = rows.slice(page * ROWS, (page + 1) * ROWS);
   useEffect(() => {
     const stop = new AbortController();
-    const ids = shown.filter((life) => levels[life] !== FORGOTTEN).map((life) => lives.id[life] as number);
+    const ids = shown.filter((life) => (lives.ended[life] as number) > lives.passes).map((life) => lives.id[life] as number);
     texts.read(ids, stop.signal).then((hasNew) => hasNew && setTurn((one) => one + 1), () => undefined);
     return () => stop.abort();
   }, [texts, rows, page]);
@@ -61,8 +61,8 @@ export function MemoryTable({ agent, lives, levels, pass, isNow, texts, chosen, 
             return (
               <tr key={id} class={life === chosen ? "chosen" : ""} onClick={() => onChoose(life)}>
                 <th scope="row"><a href={pathOf(["a", agent, "m", `n${id}`])}>n{id}</a></th>
-                <td class="said">{node?.content ?? ""}</td>
-                <td>{level === FORGOTTEN ? t.legend.forgotten : level === WHOLE ? t.legend.whole : t.legend.shortened}</td>
+                <td class={isNow ? "said" : "said quiet"}>{node?.content ?? ""}</td>
+                <td class="one-line">{level === FORGOTTEN ? t.legend.forgotten : level === WHOLE ? t.legend.whole : t.legend.shortened}</td>
                 <td class="number">{level === FORGOTTEN ? "" : t.kept(lengthAt(lives, life, pass), lives.original[life] as number)}</td>
                 <td class="number">{level === FORGOTTEN || !isNow ? "" : (lives.importance[life] as number).toFixed(2)}</td>
                 <td class="number">{t.pass(lives.born[life] as number)}</td>

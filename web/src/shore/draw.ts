@@ -7,6 +7,8 @@ const SMALLEST_ROUND_PX = 1.3;
 const LEAST_SHARE = 0.34;
 const MARGIN_PX = 26;
 const LEAST_LABEL = 8;
+// Where a label is tried: beside its dot, then a little above and below.
+const LINES = [0, -1, 1];
 
 /** Colours of the theme, as the style sheet names them. */
 export interface Colours {
@@ -55,6 +57,8 @@ export interface Picture {
   chords: readonly Chord[];
   hubs: readonly Hub[];
   labels: ReadonlyMap<number, string>;
+  /** Whether labels are what the memories say at the pass that is drawn. They are quiet otherwise. */
+  isNow: boolean;
   core: string;
 }
 
@@ -94,7 +98,8 @@ export function draw(context: CanvasRenderingContext2D, size: Size, camera: Came
   drawChords(context, size, camera, picture, colours);
   drawDots(context, size, camera, picture, colours, dot);
   drawMarks(context, size, camera, picture, colours, dot);
-  drawLabels(context, size, camera, picture, colours, dot);
+  const names = drawHubs(context, size, camera, picture, colours);
+  drawLabels(context, size, camera, picture, colours, dot, names);
 }
 
 function drawCore(context: CanvasRenderingContext2D, size: Size, camera: Camera, { frame, core }: Picture, colours: Colours, scale: number): void {
@@ -274,21 +279,27 @@ function drawMarks(context: CanvasRenderingContext2D, size: Size, camera: Camera
     context.arc(x, y, Math.max(5, dot + 3.5), 0, 2 * Math.PI);
     context.stroke();
   }
+}
+
+// Return the boxes of what was drawn: labels must not cover names.
+function drawHubs(context: CanvasRenderingContext2D, size: Size, camera: Camera, picture: Picture, colours: Colours): Box[] {
   context.font = "500 12px system-ui, sans-serif";
   context.textBaseline = "middle";
-  for (const hub of hubPlaces(size, camera, picture)) {
+  return hubPlaces(size, camera, picture).map((hub) => {
     context.fillStyle = colours.text;
     context.beginPath();
     context.rect(hub.x - 3.5, hub.y - 3.5, 7, 7);
     context.fill();
-    const width = context.measureText(hub.name).width + 12;
-    const isRight = hub.x > size.width / 2 + camera.x ? hub.x + width < size.width : hub.x < width;
-    writeOn(context, hub.name, hub.x + (isRight ? 9 : -9), hub.y, isRight ? "left" : "right", colours.text, colours.ground);
-  }
+    const { width } = context.measureText(hub.name);
+    const isRight = hub.x > size.width / 2 + camera.x ? hub.x + width + 12 < size.width : hub.x < width + 12;
+    const left = isRight ? hub.x + 9 : hub.x - 9 - width;
+    writeOn(context, hub.name, left, hub.y, colours.text, colours.ground);
+    return [Math.min(left, hub.x - 4), hub.y - 8, Math.max(left + width, hub.x + 4), hub.y + 8];
+  });
 }
 
-function writeOn(context: CanvasRenderingContext2D, text: string, x: number, y: number, side: CanvasTextAlign, colour: string, ground: string): void {
-  context.textAlign = side;
+function writeOn(context: CanvasRenderingContext2D, text: string, x: number, y: number, colour: string, ground: string): void {
+  context.textAlign = "left";
   context.lineWidth = 4;
   context.lineJoin = "round";
   context.strokeStyle = ground;
@@ -298,13 +309,16 @@ function writeOn(context: CanvasRenderingContext2D, text: string, x: number, y: 
   context.lineWidth = 1;
 }
 
-// A label is left out where it would cover another one or a dot beside its own.
-function drawLabels(context: CanvasRenderingContext2D, size: Size, camera: Camera, picture: Picture, colours: Colours, dot: number): void {
+/** Left, top, right and bottom. */
+type Box = readonly [number, number, number, number];
+
+// A label is left out where it would cover another one, a name or a dot beside its own.
+function drawLabels(context: CanvasRenderingContext2D, size: Size, camera: Camera, picture: Picture, colours: Colours, dot: number, names: readonly Box[]): void {
   const { frame, labels } = picture;
   if (labels.size === 0) return;
   context.font = "13px system-ui, sans-serif";
   context.textBaseline = "middle";
-  const taken: [number, number, number, number][] = [];
+  const taken = [...names];
   for (let place = frame.core; place < frame.lifeAt.length; place++) {
     const [x, y] = toCanvas(place, size, frame, camera);
     taken.push([x - dot, y - dot, x + dot, y + dot]);
@@ -314,15 +328,17 @@ function drawLabels(context: CanvasRenderingContext2D, size: Size, camera: Camer
     const place = frame.placeOf[life] ?? -1;
     if (place < 0) continue;
     const [x, y] = toCanvas(place, size, frame, camera);
-    for (const isRight of x >= size.width / 2 + camera.x ? [true, false] : [false, true]) {
+    const sides = x >= size.width / 2 + camera.x ? [true, false] : [false, true];
+    const places = LINES.flatMap((line) => sides.map((isRight) => [isRight, y + line * (dot + 4)] as const));
+    for (const [isRight, middle] of places) {
       const fitting = shortenedTo(context, text, (isRight ? size.width - x : x) - dot - 10);
       const width = context.measureText(fitting).width;
       const left = isRight ? x + dot + 6 : x - dot - 6 - width;
-      const box: [number, number, number, number] = [left, y - 9, left + width, y + 9];
+      const box: Box = [left, middle - 9, left + width, middle + 9];
       if (!fitting || taken.some((one) => overlaps(one, box))) continue;
       taken.push(box);
-      const colour = picture.levels[life] === FORGOTTEN ? colours.quiet : colours.text;
-      writeOn(context, fitting, left, y, "left", colour, colours.ground);
+      const colour = picture.levels[life] === FORGOTTEN || !picture.isNow ? colours.quiet : colours.text;
+      writeOn(context, fitting, left, middle, colour, colours.ground);
       break;
     }
   }
@@ -337,6 +353,6 @@ function shortenedTo(context: CanvasRenderingContext2D, text: string, room: numb
   return count < LEAST_LABEL ? "" : `${characters.slice(0, count).join("")}…`;
 }
 
-function overlaps(a: readonly [number, number, number, number], b: readonly [number, number, number, number]): boolean {
+function overlaps(a: Box, b: Box): boolean {
   return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 }

@@ -184,6 +184,27 @@ export function pastOf(lives: Lives, life: number): Past {
   return { born: lives.born[life] as number, original: lives.original[life] as number, changes, ended: ended <= lives.passes ? ended : undefined };
 }
 
+/** What will become of one life. Passes are those of the agent. */
+export interface Future {
+  changes: readonly { pass: number; length: number }[];
+  /** The pass that will forget it; undefined if none of the forecast does. */
+  ended: number | undefined;
+  /** The last pass of the forecast. */
+  last: number;
+}
+
+/** Return what a forecast says of one memory. */
+export function futureOf(forecast: Forecast, id: number, now: number): Future {
+  const { forgotten, shortened } = forecast;
+  const end = forgotten.id.indexOf(id);
+  const pass = (after: number | undefined) => passOf(forecast, after as number, now);
+  return {
+    changes: shortened.id.flatMap((one, row) => (one === id ? [{ pass: pass(shortened.after[row]), length: shortened.length[row] as number }] : [])),
+    ended: end < 0 ? undefined : pass(forgotten.after[end]),
+    last: pass(forecast.passes),
+  };
+}
+
 /** Return the ids in focus at a pass, from the rows of a history. */
 export function focusAt(history: History, pass: number): readonly number[] {
   const { focus } = history;
@@ -210,11 +231,9 @@ export function lifeOf(lives: Lives, id: number): number {
 const FEWEST_PASSES = 20;
 const MOST_PASSES = 200;
 const SHARE = 1 / 4;
-// Memories times passes of a forecast: the daemon computes so many in some seconds.
-const MOST_VISITS = 4_000_000;
 
-/** Return how many passes from now the slider reaches. */
-export function horizonOf(now: number, living: number): number {
-  const most = Math.min(MOST_PASSES, Math.round(now * SHARE), Math.floor(MOST_VISITS / Math.max(1, living)));
-  return Math.max(FEWEST_PASSES, most);
+/** Return how many passes from now the slider reaches: few in a young memory, whose past would have no room otherwise. */
+export function horizonOf(now: number, forecast?: Forecast): number {
+  const most = forecast?.passes ?? MOST_PASSES;
+  return Math.min(most, Math.max(FEWEST_PASSES, Math.round(now * SHARE)));
 }

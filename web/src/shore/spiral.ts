@@ -9,7 +9,7 @@ const TURN = 2 * Math.PI;
 const SHIFT = 0.6;
 
 /** The least number of places that the picture has room for, so that few dots are not huge. */
-export const LEAST_PLACES = 60;
+export const LEAST_PLACES = 24;
 
 /** Return the angle of a place. */
 export function angleOf(index: number): number {
