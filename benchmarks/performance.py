@@ -57,6 +57,7 @@ ROWS: dict[str, Callable[[Plan], list[Figure]]] = {
     "P13": rows_recall.growth,
     "P14": rows_entities.recall_with_entities,
     "P15": rows_mcp.recall_over_mcp,
+    "P16": rows_isolation.long_reads,
 }
 """By the numbers under which the targets are known."""
 

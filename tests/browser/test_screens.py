@@ -101,8 +101,13 @@ def test_a_conflict_is_settled_and_the_decision_is_undone(tab: Visit, client: Cl
     tab.page.wait_for_selector("nav a >> text=Playground")
     tab.page.wait_for_load_state("networkidle")
     assert tab.page.locator("nav a >> text=Review").count() == 0, "there is nothing to review yet"
+    tab.open(f"/ui/a/{AGENT}")
+    tab.page.wait_for_selector("html[data-drawn]")
+    assert tab.page.locator(".legend a").count() == 0
     for city in ("Vienna", "Graz"):
         client.create_statement(AGENT, subject="Clara", topic="residence", object=city)
+    tab.page.click(".legend a >> text=statement")
+    tab.page.wait_for_selector(".pair")
     tab.open(f"/ui/a/{AGENT}/search")
     tab.page.click("nav a >> text=Review")
     tab.page.locator(".pair article", has_text="Graz").get_by_text("Keep this one").click()

@@ -134,7 +134,7 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
             />
           )}
         </div>
-        <Legend hasLinks={links.chords.length > 0 || links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={past.isStatement.includes(1)} />
+        <Legend agent={agent} hasLinks={links.chords.length > 0 || links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={past.isStatement.includes(1)} />
         {counts.alive === 0 && isNow && <p class="quiet centre">{t.allForgotten}</p>}
         <Slider pass={pass} now={now} first={past.firstPass} horizon={horizon} onPass={(one) => setPass(one === now ? undefined : one)} />
         <div class="note">{pass > now && <ForecastNote of={foretold} more={() => t.forecastTexts} />}</div>
@@ -161,7 +161,7 @@ function NothingYet({ agent }: { agent: string }) {
   );
 }
 
-function Legend({ hasLinks, isTable, onTable, hasStatements }: { hasLinks: boolean; isTable: boolean; onTable: () => void; hasStatements: boolean }) {
+function Legend({ agent, hasLinks, isTable, onTable, hasStatements }: { agent: string; hasLinks: boolean; isTable: boolean; onTable: () => void; hasStatements: boolean }) {
   const t = words.value;
   return (
     <p class="legend">
@@ -169,7 +169,7 @@ function Legend({ hasLinks, isTable, onTable, hasStatements }: { hasLinks: boole
       <span><i class="dot short" /> {t.legend.shortened}</span>
       <span><i class="dot ring" /> {t.legend.forgotten}</span>
       <span><i class="dot gold" /> {t.legend.focus}</span>
-      {hasStatements && <span><i class="dot diamond" /> {t.legend.statement}</span>}
+      {hasStatements && <span><i class="dot diamond" /> <a href={pathOf(["a", agent, "review"])}>{t.legend.statement}</a></span>}
       {hasLinks && <span><i class="chord in" /> {t.legend.incoming}</span>}
       {hasLinks && <span><i class="chord out" /> {t.legend.outgoing}</span>}
       {hasLinks && <span><i class="dot name" /> {t.legend.name}</span>}
