@@ -60,10 +60,9 @@ def compiled() -> tuple[Found, ...]:
         if info.name.endswith("__main__"):
             continue
         module = importlib.import_module(info.name)
-        uses = _uses(Path(module.__file__ or ""))
         for name, value in vars(module).items():
             for pattern in _reached(value):
-                used = uses.get(name, frozenset())
+                used = _uses(Path(module.__file__ or "")).get(name, frozenset())
                 is_anchored = bool(used) and used <= ANCHORED
                 known = found.get((pattern.pattern, pattern.flags))
                 if known is None or (known.is_anchored and used and not is_anchored):
@@ -90,12 +89,15 @@ def _uses(path: Path) -> dict[str, frozenset[str]]:
 def made_elsewhere() -> list[str]:
     """Return `module:function` of each function that passes a pattern to `re`."""
     found = []
+    called = {f"re.{name}" for name in (*METHODS, "compile")}
     for path in modules():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)):
+        source = path.read_text(encoding="utf-8")
+        if "re." not in source:
+            continue
+        for function in _functions(ast.parse(source)):
             for node in ast.walk(function):
                 is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-                if is_call and ast.unparse(node.func) in {f"re.{name}" for name in (*METHODS, "compile")}:
+                if is_call and ast.unparse(node.func) in called:
                     found.append(f"{path.relative_to(PACKAGE)}:{function.name}")
     return sorted(set(found))
 
@@ -106,15 +108,21 @@ def readers_by_pattern() -> set[tuple[str, str]]:
     for path in modules():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         held = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_constant(n.id)}
-        for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)):
+        for function in _functions(tree):
             for node in ast.walk(function):
                 if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                     continue
+                if node.func.attr not in {*METHODS, "normalize"}:
+                    continue
                 on, method = ast.unparse(node.func.value), node.func.attr
                 applies = method in METHODS and (on in held or on == "re")
-                if applies or ast.unparse(node.func) == "unicodedata.normalize":
+                if applies or (on, method) == ("unicodedata", "normalize"):
                     found.add((str(path.relative_to(PACKAGE)), function.name))
     return found
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def _is_constant(name: str) -> bool:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import io
 import re
 import sys
 import tempfile
-import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -99,6 +97,12 @@ LOG_EVENTS = frozenset({"settings in force"})
 
 _CONFIGURATION_COMMENT = re.compile(r"(?:^|\s)##? ?(\w.*)$")
 
+_STRING_OR_COMMENT = re.compile(
+    r"""'{3}(?:\\.|[^\\])*?'{3}|"{3}(?:\\.|[^\\])*?"{3}|'(?:\\.|[^\\'\n])*'|"(?:\\.|[^\\"\n])*"|(\#[^\n]*)""",
+    re.DOTALL,
+)
+"""What a `#` may be in: a string, or a comment, which is the group. `tokenize` takes ten times as long."""
+
 _CODE = re.compile(r"^```.*?^```|<!--.*?-->|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[*_>|]|\]\([^)\s]*\)")
 
@@ -184,8 +188,11 @@ def _literals(nodes: list[ast.AST], docstrings: set[ast.Constant]) -> Iterator[t
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
     """Yield comments, joined over consecutive lines."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    lines = [(t.start[0], t.string.lstrip("# ")) for t in tokens if t.type == tokenize.COMMENT]
+    lines, line, place = [], 1, 0
+    for found in _STRING_OR_COMMENT.finditer(source):
+        if found[1] is not None:
+            line, place = line + source.count("\n", place, found.start()), found.start()
+            lines.append((line, found[1].lstrip("# ")))
     for _, group in groupby(enumerate(lines), key=lambda pair: pair[1][0] - pair[0]):
         block = [line for _, line in group]
         yield block[0][0], " ".join(text for _, text in block)

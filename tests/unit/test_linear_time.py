@@ -68,19 +68,21 @@ SAMPLES = tuple(make(60 if index % 4 else 300) for index, make in enumerate(FAMI
 
 
 @pytest.fixture(autouse=True, scope="module")
-def frozen() -> Iterator[None]:
-    """Keep what is already in memory from being searched for garbage a thousand times."""
-    gc.collect()
-    gc.freeze()
+def unfrozen() -> Iterator[None]:
+    """Return to the garbage collector what `undisturbed` took from it."""
     yield
     gc.unfreeze()
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Disable the garbage collector and thread switches during a measurement."""
+    """Disable the garbage collector and thread switches during a measurement.
+
+    It freezes the objects in memory, so that the next test does not search the caches of patterns for garbage again.
+    """
     interval = sys.getswitchinterval()
     gc.collect()
+    gc.freeze()
     gc.disable()
     sys.setswitchinterval(10)
     try:
@@ -240,12 +242,12 @@ def _left_out(wanted: set[tuple[str, str]]) -> set[tuple[str, str]]:
                 left.discard((path.rpartition("/ebbtide/")[2], code.co_name))
 
     folding._plain.cache_clear()
-    sys.setprofile(note)
+    sys.settrace(note)
     try:
         for text in SAMPLES:
             for read in READERS.values() if left else ():
                 with suppress(UnicodeError):
                     read(text)
     finally:
-        sys.setprofile(None)
+        sys.settrace(None)
     return left
