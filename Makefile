@@ -19,7 +19,7 @@ export EBBTIDE_WITHOUT_VIEW = 1
 # Without stored bytecode, every process of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers bench-web shots soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools browser-tools model-server test-integrations clean
+.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers bench-web shots soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools browser-tools model-server test-integrations collected clean
 
 demo: $(READY) view  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
@@ -36,6 +36,9 @@ view: $(READY)  ## build the web view if its sources have changed; downloads Nod
 test: $(READY_DEV)  ## a sample of every kind of test: in parallel, then the tests that measure time; make test WORKERS=6 on a larger machine
 	$(PARALLEL_TESTS) -m "not alone and not full"
 	$(TESTS) -m "alone and not full" $(ALONE)
+
+collected: $(READY_DEV)  ## compile the tests once; otherwise each worker of make test does so after a change
+	$(TESTS) --collect-only --quiet >/dev/null
 
 test-all: export EBBTIDE_TEST_TIER = all
 test-all: export PYTEST_TIMEOUT = 600
