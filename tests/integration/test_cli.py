@@ -64,6 +64,8 @@ def test_counts_with_and_without_noise(daemon: Daemon) -> None:
 
 def test_a_forecast_names_what_will_be_forgotten(daemon: Daemon) -> None:
     """`forecast` lists memories with their future, the first to be forgotten first; --json is the response."""
+    # Soon forgotten, so that a busy machine computes it in time.
+    assert daemon.client.put("/v1/agents/default", json={"decay_rate": 0.5}).is_success
     for said in ("I moved to Lisbon in May.", "我养了一只猫，叫旺财。"):
         run("remember", "-", "--wait", url=daemon.url, text=f"Ann: {said}\n")
     response = answer(run("forecast", "default", "--passes", "400", "--json", url=daemon.url))
