@@ -29,7 +29,7 @@ def test_no_screen_has_a_barrier(browser: Browser, lived: Daemon, theme: str) ->
             visit.page.wait_for_selector("main h1", state="attached")
             visit.page.wait_for_load_state("networkidle" if path == "/ui/" else "load")
             visit.page.add_script_tag(path=AXE)
-            # What passes is only counted, so axe need not describe every element of it.
+            # The checks that pass are only counted, so axe need not describe each of their elements.
             found = visit.page.evaluate("() => axe.run({resultTypes: ['violations']})")
             problems = [(one["id"], [node["target"] for node in one["nodes"]]) for one in found["violations"]]
             assert problems == [], path

@@ -1322,17 +1322,19 @@ def _of(agent_id: str, *rest: str) -> str:
 
 
 def _segment(field: str, text: str) -> str:
-    if not text:
-        # An empty segment would make the path that of another operation.
-        description = "empty"
+    try:
+        quoted = quote(text, safe="")
+    except UnicodeEncodeError:  # a lone surrogate
+        quoted = ""
+    # An empty segment, or one that URLs resolve as a folder, would make the path that of another operation.
+    if quoted in ("", ".", ".."):
+        description = "cannot be part of a URL" if text else "empty"
         raise errors.InvalidRequest(
             f"{field}: {description}",
             reason="INVALID_AGENT_ID" if field == "agent_id" else "INVALID_VALUE",
             violations=[errors.FieldViolation(field, description)],
         )
-    quoted = quote(text, safe="", errors="surrogatepass")
-    # A segment of dots only would be resolved as a parent folder before it is sent.
-    return quoted if text.strip(".") else quoted.replace(".", "%2E")
+    return quoted
 
 
 def _message(message: AnyMessage) -> dict[str, Any]:
