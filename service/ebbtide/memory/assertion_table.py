@@ -44,6 +44,17 @@ class Brief(NamedTuple):
     modality: str
 
 
+class Alike(NamedTuple):
+    """Some assertions of one slot, kind and modality."""
+
+    slot: str
+    kind: str
+    modality: str
+    rows: Array
+    """Their rows, in order of arrival; valid until the next change of the table."""
+    statements: Array
+
+
 class _Rare(msgspec.Struct, frozen=True, array_like=True):
     """The object of an assertion, with the fields that few assertions have."""
 
@@ -336,6 +347,26 @@ class AssertionTable:
     def brief_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> Iterator[Brief]:
         """Yield the same assertions in brief."""
         return self._in_brief(self._rows_in(subjects, is_wanted))
+
+    def alike_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> Iterator[Alike]:
+        """Yield the same assertions in groups of one slot, kind and modality."""
+        rows, manners = self._rows_in(subjects, is_wanted), self._manners.values
+        slots, numbers = self._rows["slot"][rows].astype(np.int64), self._rows["manner"][rows]
+        order = np.argsort(slots * len(manners) + numbers, kind="stable")
+        rows, slots, numbers = rows[order], slots[order], numbers[order]
+        statements = self._rows["statement"][rows]
+        is_first = (np.diff(slots, prepend=-1) != 0) | (np.diff(numbers, prepend=-1) != 0)
+        begins = np.flatnonzero(is_first).tolist()
+        for begin, end in pairwise([*begins, len(rows)]):
+            kind, _, modality, *_ = manners[numbers[begin]]
+            slot = self._slots.values[slots[begin]]
+            yield Alike(slot, kind, modality, rows[begin:end], statements[begin:end])
+
+    def objects_in(self, rows: Array) -> list[str]:
+        """Return the objects of some rows."""
+        packed, ends = self._packed, self._rows["end"][rows].tolist()
+        found = (_decode(packed[begin:end]) for begin, end in zip(self._begins(rows), ends, strict=True))
+        return [one if isinstance(one, str) else one.object for one in found]
 
     def brief_in(self, names: Collection[str]) -> Iterator[Brief]:
         """Yield the assertions of some slots in order of arrival, in brief."""

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from ebbtide.memory.assertion_table import AssertionTable, Brief
+from ebbtide.memory.assertion_table import Alike, AssertionTable, Brief
 from ebbtide.memory.columns import Array, places_in
 from ebbtide.memory.slot_names import current_name, slot_of
 from ebbtide.memory.values import compare_values
@@ -291,6 +291,14 @@ class Ledger:
     def brief_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> Iterator[Brief]:
         """Yield the assertions about some entities in some slots, in order, in brief."""
         return self._assertions.brief_about(subjects, is_wanted)
+
+    def alike_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> Iterator[Alike]:
+        """Yield the assertions about some entities in some slots, in groups of one slot, kind and modality."""
+        return self._assertions.alike_about(subjects, is_wanted)
+
+    def objects_in(self, rows: Array) -> list[str]:
+        """Return the objects of some of these assertions."""
+        return self._assertions.objects_in(rows)
 
     def brief_in(self, names: Collection[str]) -> Iterator[Brief]:
         """Yield the assertions of some slots of all entities, in order, in brief."""
@@ -590,12 +598,15 @@ class Replay:
 
     def state(self, version: Version, as_of_ms: int) -> State:
         """Return the state of a version at a time."""
+        state = self.state_alone(version, as_of_ms)
+        return "contested" if state == "current" and version.is_contested(as_of_ms) else state
+
+    def state_alone(self, version: Version, as_of_ms: int) -> State:
+        """Return the state that a version would have if no other one contradicted it at this time."""
         if version.withdrawn:
             return version.withdrawn
         if version.holds_at(as_of_ms):
-            if version.first.modality == "planned":
-                return "planned"
-            return "contested" if version.is_contested(as_of_ms) else "current"
+            return "planned" if version.first.modality == "planned" else "current"
         if version.since_ms > as_of_ms and (version.until_ms is None or version.until_ms > version.since_ms):
             return "planned"
         return "superseded" if version.retired_by else "ended"

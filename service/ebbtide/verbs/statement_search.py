@@ -223,6 +223,20 @@ class _Scored(NamedTuple):
     similarity: float
 
 
+class _TrueValues(NamedTuple):
+    """The values of a topic that are true, if one may have followed the other."""
+
+    versions: Sequence[Version] = ()
+    last_since_ms: int = 0
+    """When the last one of them began."""
+    similarity: float = 0.0
+    """That of the most similar one."""
+
+    def has_other(self, version: Version) -> bool:
+        """Return whether one of them is not a version."""
+        return len(self.versions) > 1 or any(one is not version for one in self.versions)
+
+
 class _Search:
     """One search over statements within one read transaction."""
 
@@ -243,13 +257,15 @@ class _Search:
         self._plan = plan
         self._workspace = workspace
         ledger, network = workspace.ledger, workspace.network
+        revision = workspace.epoch, network.revision
+        named = workspace.subject_names.of(revision, network, ledger, view.replay)
         floor = workspace.search.min_relevance
         self._matches = StatementMatches(
-            view.txn, network, ledger, view.replay, request.query, topics, floor, plan.topics
+            view.txn, network, ledger, view.replay, named, request.query, topics, floor, plan.topics
         )
         self._states: dict[Version, str] = {}
-        """The state of each version that was scored."""
-        self._true_values: dict[SlotReplay, list[Version]] = {}
+        """The state of each version that was scored. Contested ones count as current."""
+        self._true_values: dict[SlotReplay, _TrueValues] = {}
         """The values of a slot that are true, of those that were compared."""
         self._asks_why = request.mode != "fast" and asks_why(request.query)
         self._asks_for_past = request.include_past and not self._is_dated and asks_for_the_past(request.query)
@@ -263,7 +279,7 @@ class _Search:
         causes = self._causes(similar) if self._asks_why else []
         for path in causes:
             self._follow(path, similar, reached)
-        best = self._true_first(self._near_best(self._scored(similar, reached), causes))
+        best = self._true_first(self._near_best(self._scored(similar, reached), causes), similar)
         best = best[: self._request.max_results or 10]
         self._workspace.statement_uses.note(one.statement for one in best)
         shown = {one.statement for one in best}
@@ -284,28 +300,32 @@ class _Search:
         """Yield the statements that the request lets through, with their scores."""
         uses, weights, now_ms = self._workspace.statement_uses, self._workspace.search, self._view.now_ms
         most_used = max(map(uses.of, reached), default=0)
-        for statement, distance in reached.items():
+        alive = self._workspace.network.are_alive(list(reached)).tolist()
+        for (statement, distance), is_alive in zip(reached.items(), alive, strict=True):
             version = self._matches.version_of(statement)
             if version is None or self._view.shown(version) != statement:
                 continue
-            state = self._state(version, statement)
+            state = self._state_of(version)
+            if not is_alive and state in CURRENT:
+                state = "forgotten"
             if not self._is_wanted(version, state):
                 continue
+            near = similar.get(statement, 0.0)
             used = math.log1p(uses.of(statement)) / math.log1p(most_used) if most_used else 0.0
             score = (
-                weights.similarity_weight * similar.get(statement, 0.0)
+                weights.similarity_weight * near
                 + weights.importance_weight * version.first.importance
                 + weights.distance_weight / (1 + distance)
                 + weights.recency_weight * recency(version, weights, now_ms)
                 + weights.use_weight * used
             )
-            rivals = self._other_values(version) if state in CURRENT else []
-            is_latest = state != "planned" and all(one.since_ms <= version.since_ms for one in rivals)
-            near = similar.get(statement, 0.0)
+            true = self._true_values_of(version, similar) if state in CURRENT else _TrueValues()
+            has_rival = true.has_other(version)
+            is_latest = state != "planned" and (not has_rival or true.last_since_ms <= version.since_ms)
             if self._asks_for_past and state in CURRENT and is_latest:
                 score -= PAST_PENALTY
-            elif rivals and is_latest:
-                best = max(similar.get(one.statement, 0.0) for one in (version, *rivals)) * LATEST_SHARE
+            elif has_rival and is_latest:
+                best = max(similar.get(version.statement, 0.0), true.similarity) * LATEST_SHARE
                 score += weights.similarity_weight * (best - near)
                 near = best
             yield _Scored(score, statement, version, distance, near)
@@ -331,7 +351,7 @@ class _Search:
     def _matter(self, one: _Scored) -> object:
         return one.version.replay if self._request.include_past else one.statement
 
-    def _true_first(self, scored: list[_Scored]) -> list[_Scored]:
+    def _true_first(self, scored: list[_Scored], similar: dict[NodeId, float]) -> list[_Scored]:
         """Return statements, best first, a planned value of a topic after the values that are true.
 
         To a question for a past time, a value of any other time comes after them.
@@ -342,7 +362,8 @@ class _Search:
                 true[one.version.replay] = min(one.score, true.get(one.version.replay, one.score))
 
         def order(one: _Scored) -> tuple[float, bool, NodeId]:
-            is_last = self._comes_last(one.version) and bool(self._other_values(one.version))
+            version = one.version
+            is_last = self._comes_last(version) and self._true_values_of(version, similar).has_other(version)
             score = min(one.score, true.get(one.version.replay, one.score)) if is_last else one.score
             return -score, is_last, one.statement
 
@@ -352,34 +373,32 @@ class _Search:
         state = self._state_of(version)
         return state == "planned" or (self._is_dated and state not in CURRENT)
 
-    def _other_values(self, version: Version) -> list[Version]:
-        """Return the other values of the topic of a version that are true, if one may have followed the other.
+    def _true_values_of(self, version: Version, similar: dict[NodeId, float]) -> _TrueValues:
+        """Return the values of the topic of a version that are true, if one may have followed the other.
 
         They may not if the topic has any number of values at a time. Of a topic that no slot knows, that is unknown.
         """
         said, slot = version.first, version.replay
         if said.negated or said.kind not in ("fact", "relation") or len(slot.versions) > MAX_VALUES:
-            return []
+            return _TrueValues()
         if said.slot in SLOTS and slot_of(said.slot).cardinality == "many":
-            return []
+            return _TrueValues()
         if slot not in self._true_values:
-            as_of_ms = self._as_of_ms
             true = [
                 one
                 for one in slot.versions
-                if not one.first.negated and one.first.modality != "planned" and one.holds_at(as_of_ms)
+                if not one.first.negated and one.first.modality != "planned" and one.holds_at(self._as_of_ms)
             ]
-            self._true_values[slot] = true
-        return [one for one in self._true_values[slot] if one is not version]
-
-    def _state(self, version: Version, statement: NodeId) -> str:
-        state = self._state_of(version)
-        is_forgotten = state in CURRENT and statement not in self._workspace.network
-        return "forgotten" if is_forgotten else state
+            self._true_values[slot] = _TrueValues(
+                true,
+                max((one.since_ms for one in true), default=0),
+                max((similar.get(one.statement, 0.0) for one in true), default=0.0),
+            )
+        return self._true_values[slot]
 
     def _state_of(self, version: Version) -> str:
         if version not in self._states:
-            self._states[version] = self._view.replay.state(version, self._as_of_ms)
+            self._states[version] = self._view.replay.state_alone(version, self._as_of_ms)
         return self._states[version]
 
     def _causes(self, similar: dict[NodeId, float]) -> list[CausalPath]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
@@ -57,6 +58,26 @@ def in_brief(one: Assertion) -> Brief:
     return Brief(one.statement, one.subject, one.slot, one.object, one.object_entity, one.kind, one.modality)
 
 
+Manner = tuple[str, str, str]
+
+
+def by_manner(table: AssertionTable, entities: Iterable[int]) -> dict[Manner, list[tuple[int, str]]]:
+    """Return the statements of a table about some entities with their objects, by slot, kind and modality."""
+    found: dict[Manner, list[tuple[int, str]]] = {}
+    for one in table.alike_about(entities, lambda _: True):
+        stated = found.setdefault((one.slot, one.kind, one.modality), [])
+        stated += zip(one.statements.tolist(), table.objects_in(one.rows), strict=True)
+    return {manner: sorted(stated) for manner, stated in found.items()}
+
+
+def manners_of(assertions: Iterable[Assertion]) -> dict[Manner, list[tuple[int, str]]]:
+    """Return the same from assertions."""
+    found: dict[Manner, list[tuple[int, str]]] = {}
+    for one in assertions:
+        found.setdefault((one.slot, one.kind, one.modality), []).append((one.statement, one.object))
+    return {manner: sorted(stated) for manner, stated in found.items()}
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rows_equal_a_dictionary(seed: int) -> None:
     """After any additions in any order, replacements and removals, every question has the answer of a dictionary."""
@@ -101,6 +122,7 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         wanted = [one for one in about if one.slot == "residence"]
         assert table.about(entities, "residence".__eq__) == wanted
         assert list(table.brief_about(entities, "residence".__eq__)) == list(map(in_brief, wanted))
+        assert by_manner(table, entities) == manners_of(about)
         assert table.statements_about(entities) == sorted({one.statement for one in about})
         assert table.subjects_in(["residence", "nothing"]) == sorted(
             {one.subject for one in rows if one.slot == "residence"}

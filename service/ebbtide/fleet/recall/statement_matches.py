@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from itertools import repeat
 
 import numpy as np
 
@@ -32,12 +32,13 @@ from ebbtide.fleet.recall.statement_evidence import (
     topic_of,
     with_related,
 )
+from ebbtide.fleet.recall.subject_names import Named
 from ebbtide.ids import NodeId
-from ebbtide.memory.assertion_table import Brief
+from ebbtide.memory.assertion_table import Alike, Brief
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import Ledger, Replay, Version
-from ebbtide.memory.subjects import RELATIVES, USER, unqualified
+from ebbtide.memory.subjects import RELATIVES, USER
 from ebbtide.memory.topic_words import (
     RELATION_TOPICS,
     TASKS,
@@ -69,15 +70,6 @@ VALUE_SHARE = 0.8
 PASSING_SHARE = 0.5
 """Similarity of a statement on a topic that is not lasting, to a question for everything about the user."""
 
-MAX_NAMES = 1 << 15
-"""Most names of entities that are kept normalised. Every question is compared with the names of all entities."""
-
-
-@lru_cache(maxsize=MAX_NAMES)
-def _asked_name(name: str) -> str:
-    """Return the name of an entity as a question may contain it: normalised, without the relation after it."""
-    return normalised(unqualified(name)[0])
-
 
 @dataclass(slots=True)
 class StatementMatches:
@@ -87,6 +79,7 @@ class StatementMatches:
     network: Network
     ledger: Ledger
     replay: Replay
+    named: Named
     question: str
     topics: Mapping[str, float]
     """The share of each topic by the vector of the question; empty without one."""
@@ -135,9 +128,11 @@ class StatementMatches:
         probable = probability(score(answer, weights.of_answer))
         if not statements or probable < self.min_relevance:
             return {}
-        scores = {one: score(each, weights.of_statement) for one, each in statements.items()}
+        # Many statements have the same evidence.
+        scores = {each: score(each, weights.of_statement) for each in set(statements.values())}
         best = max(scores.values())
-        return {one: probable * math.exp((each - best) / SPREAD) for one, each in scores.items()}
+        similar = {each: probable * math.exp((one - best) / SPREAD) for each, one in scores.items()}
+        return {one: similar[each] for one, each in statements.items()}
 
     def _about_user(self) -> Iterator[tuple[NodeId, float]]:
         """Yield every statement about the user, those on lasting topics as more similar."""
@@ -299,13 +294,21 @@ class StatementMatches:
         subjects = set(others)
         if self.asked.is_in_first_person or not (others or self.asked.relatives):
             subjects |= self.user()
-        found: dict[NodeId, float] = {}
         if not (self.asked.topics or self.topics):
-            return found
-        for one in self.ledger.brief_about(self.replay.all_merged_with(subjects), self._may_match):
+            return {}
+        weighed: list[tuple[int, NodeId, float]] = []
+        for one in self.ledger.alike_about(self.replay.all_merged_with(subjects), self._may_match):
             weight = self._weight(one)
-            if weight or self.topics.get(one.slot, 0.0) >= LEAST_TOPIC:
-                found[one.statement] = max(weight, found.get(one.statement, 0.0))
+            rows, statements = one.rows.tolist(), one.statements.tolist()
+            is_asked = bool(weight) or self.topics.get(one.slot, 0.0) >= LEAST_TOPIC
+            if weight or one.slot in SLOTS:
+                weighed += zip(rows, statements, repeat(weight)) if is_asked else ()
+                continue
+            weights = map(self._weight_of_value, self.ledger.objects_in(one.rows))
+            weighed += (each for each in zip(rows, statements, weights, strict=True) if each[2] or is_asked)
+        found: dict[NodeId, float] = {}
+        for _, statement, weight in sorted(weighed):
+            found[statement] = max(weight, found.get(statement, 0.0))
         return found
 
     def _may_match(self, slot: str) -> bool:
@@ -314,18 +317,22 @@ class StatementMatches:
             return True
         return bool(self.asked.topics) and (TASKS in self.asked.topics or slot not in SLOTS)
 
-    def _weight(self, one: Brief) -> float:
-        topics = self.asked.topics
-        weight = topics.get(one.slot, 0.0)
+    def _weight(self, one: Alike) -> float:
+        """Return the weight of statements by their slot, kind and modality."""
+        weight = self.asked.topics.get(one.slot, 0.0)
         if one.kind == "task" or one.modality == "planned":
-            weight = max(weight, topics.get(TASKS, 0.0))
-        if not weight and one.slot not in SLOTS and one.object:
-            # Most values name no topic.
-            if not (named := topics_of_value(one.object)):
-                return 0.0
-            weight = max(topics.get(slot, 0.0) for slot in named)
-            if weight and self._words.isdisjoint(word.casefold() for word in words_of(one.object)):
-                weight *= VALUE_SHARE
+            weight = max(weight, self.asked.topics.get(TASKS, 0.0))
+        return weight
+
+    def _weight_of_value(self, value: str) -> float:
+        """Return the weight of a statement on a topic that no slot knows, by the topics that its value names."""
+        # Most values name no topic.
+        if not (named := topics_of_value(value)):
+            return 0.0
+        topics = self.asked.topics
+        weight = max(topics.get(slot, 0.0) for slot in named)
+        if weight and self._words.isdisjoint(word.casefold() for word in words_of(value)):
+            weight *= VALUE_SHARE
         return weight
 
     def user(self) -> set[NodeId]:
@@ -335,26 +342,27 @@ class StatementMatches:
 
     def _named_others(self) -> set[NodeId]:
         user, text = self.user(), self.asked.text
-        found = set[NodeId]()
-        for subject in self.replay.all_merged_with(self.ledger.subjects()):
-            entity = self.network.entities.get(subject)
-            if entity is None or subject in user:
-                continue
-            name = _asked_name(entity.name)
-            # Most names are neither in the question nor words for relatives.
-            if name not in text and name not in RELATIVES:
-                continue
-            if names_normalised(name, self.asked) or any(
-                are_same_relative(name, one) for one in self.asked.relatives
-            ):
-                found.add(subject)
-        # "My flatmate" is who is stated to be one.
-        for one in self.ledger.brief_in(RELATION_TOPICS):
-            if one.object and one.subject not in user and names(one.object, self.asked):
-                found.add(one.subject)
+        # Most names are neither in the question nor words for relatives.
+        found = {
+            subject
+            for name, subject in self.named.entities
+            if (name in text or name in RELATIVES) and self._is_named(name)
+        }
+        found.update(
+            subject
+            for name, subject in self.named.relations
+            if name in text and names_normalised(name, self.asked)
+        )
+        found -= user
         for relative in self.asked.relatives | self.asked.persons:
             found |= set(self._relatives(relative))
         return found
+
+    def _is_named(self, name: str) -> bool:
+        """Return whether the question means an entity of this name, by the name or as a relative."""
+        return names_normalised(name, self.asked) or any(
+            are_same_relative(name, one) for one in self.asked.relatives
+        )
 
     def _relatives(self, relative: str) -> Iterator[NodeId]:
         """Yield who is a relative of the user, by the name of the entity, or as statements say."""

@@ -33,6 +33,7 @@ from ebbtide.fleet.ingest.declaring import Declaring
 from ebbtide.fleet.ingest.extraction import ExtractionJobs
 from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.recall.subject_names import SubjectNames
 from ebbtide.fleet.records.batch import RecordJobs, search_of
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
@@ -79,6 +80,7 @@ class Workspace(State):
         stored = store.read(lambda txn: txn.meta.statement_uses)
         self.statement_uses = StatementUses(stored, lambda node_id: node_id in me.network)
         store.before_commit = self.statement_uses.write
+        self.subject_names = SubjectNames()
         self.privacy_budget = PrivacyBudget()
         self.records = RecordJobs(me)
         self._expired_from = b""

@@ -1,0 +1,51 @@
+"""The names under which a question may mean those about whom statements are made.
+
+A question is compared with all of them. They are normalised once for each change of the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from ebbtide.ids import NodeId
+from ebbtide.memory.network import Network
+from ebbtide.memory.statements import Ledger, Replay
+from ebbtide.memory.subjects import unqualified
+from ebbtide.memory.values import normalised
+
+
+class Named(NamedTuple):
+    """Names, normalised, each with the entity that it means."""
+
+    entities: list[tuple[str, NodeId]]
+    """The names of the entities about which statements are made, without the relation after them."""
+    relations: list[tuple[str, NodeId]]
+    """The relations that statements say an entity has: "my flatmate" is who is stated to be one."""
+
+
+class SubjectNames:
+    """The names of the last question, kept while the agent does not change."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Hashable, Named] | None = None
+
+    def of(self, revision: Hashable, network: Network, ledger: Ledger, replay: Replay) -> Named:
+        """Return the names. `revision` changes with every change of the network and the ledger."""
+        key = revision, replay.before
+        if self._last is None or self._last[0] != key:
+            self._last = key, _named(network, ledger, replay)
+        return self._last[1]
+
+
+def _named(network: Network, ledger: Ledger, replay: Replay) -> Named:
+    # Imported here, so that a daemon can listen before it has compiled the patterns of questions.
+    from ebbtide.memory.topic_words import RELATION_TOPICS
+
+    subjects = replay.all_merged_with(ledger.subjects())
+    entities = (network.entities[one] for one in subjects if one in network.entities)
+    stated = ledger.brief_in(RELATION_TOPICS)
+    return Named(
+        [(normalised(unqualified(one.name)[0]), one.id) for one in entities],
+        [(normalised(one.object), one.subject) for one in stated if one.object],
+    )

@@ -1,0 +1,28 @@
+"""The names with which a question is compared follow the agent."""
+
+from __future__ import annotations
+
+from ebbtide.fleet.recall.subject_names import Named, SubjectNames
+from ebbtide.memory.network import Network
+from ebbtide.memory.statements import Ledger
+from ebbtide.parameters import AgentParameters
+from ebbtide.records import Entity, Source
+from ebbtide.statements import Assertion
+
+
+def said(entry: int, subject: int, slot: str, value: str) -> Assertion:
+    """Return an assertion about an entity."""
+    return Assertion(entry, 100 + entry, subject, slot, value, Source(entry, 0, 3), 10, 11)
+
+
+def test_names_are_read_again_after_a_change() -> None:
+    """Names are kept for a revision; the next one has new entities and relations, and the past has its own."""
+    network = Network(AgentParameters())
+    network.put_entity(Entity(1, "Bob (flatmate)", "bob"))
+    ledger, names = Ledger([said(1, 1, "residence", "Porto")]), SubjectNames()
+    first = names.of(1, network, ledger, ledger.known())
+    assert first == Named([("bob", 1)], [])
+    assert names.of(1, network, ledger, ledger.known()) is first
+    network.put_entity(Entity(2, "Ann", "ann"))
+    ledger.apply([said(2, 2, "relation", "Flatmate"), said(3, 2, "relation", "")])
+    assert names.of(2, network, ledger, ledger.known()) == Named([("bob", 1), ("ann", 2)], [("flatmate", 2)])
