@@ -156,6 +156,7 @@ REASONS: dict[str, Reason] = {
     ),
     "KEY_FILE_UNUSABLE": _precondition("The file of API keys is unreadable or damaged."),
     "TLS_UNUSABLE": _precondition("A TLS certificate or key file is unreadable, or the two do not match."),
+    "CLUSTER_UNUSABLE": _precondition("The log servers or a setting of the cluster cannot be used."),
     "RATE_LIMITED": _exhausted("The key or the agent exceeds its requests per second."),
     "RATE_LIMITED_TRIES": _exhausted("The address exceeds its requests per second without a valid API key."),
     "QUOTA_REACHED": _exhausted("The agent or the key has reached its quota; nothing was stored.", 507),
@@ -190,6 +191,12 @@ REASONS: dict[str, Reason] = {
     "AGENT_CLOSING": _unavailable("The agent was closed during the request."),
     "WORKER_KILLED": _unavailable("The worker process for a long text was killed twice from outside."),
     "STORE_UNAVAILABLE": _unavailable("The agent's files cannot be read or written at the moment."),
+    "STORE_BEHIND": _unavailable("The agent's file on this node lacks a commit that the log has."),
+    "AGENT_MOVING": _unavailable("The agent is moving to another node of the cluster."),
+    "NOT_ENOUGH_LOG_SERVERS": _unavailable("Too few servers of the log answer; nothing can be stored."),
+    "LOG_BEHIND": Reason(
+        500, "DATA_LOSS", "Corrupted", "The log lacks commits that the agent's file on this node has."
+    ),
     "STORE_CORRUPTED": Reason(500, "DATA_LOSS", "Corrupted", "The agent's data fails its integrity checks."),
     "INTERNAL": Reason(500, "INTERNAL", "Internal", "An internal error; the log has the details."),
 }
@@ -296,6 +303,13 @@ class Unavailable(EbbtideError):
 def stopping() -> Unavailable:
     """Return the error for a request that a stop of the daemon refuses or interrupts."""
     return Unavailable("The daemon is stopping. Retry when it is running again.", reason="SHUTTING_DOWN")
+
+
+def agent_moving() -> Unavailable:
+    """Return the error for a request to a node of a cluster that does not own the agent."""
+    return Unavailable(
+        "The agent is moving to another node of the cluster. Retry.", reason="AGENT_MOVING", retry_after_s=1.0
+    )
 
 
 class Corrupted(EbbtideError):

@@ -44,7 +44,7 @@ async def test_an_agent_that_cannot_be_trimmed_is_closed(
     def fail(_: LmdbStore) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(LmdbStore, "compact", fail)
+    monkeypatch.setattr(LmdbStore, "_compact_file", fail)
     await remember_two(tmp_path)
     assert not (tmp_path / "agents" / "ann" / "in-use").exists()
     assert (tmp_path / "agents" / "ann" / "data.mdb").stat().st_size > MOST_BYTES

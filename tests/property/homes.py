@@ -29,6 +29,7 @@ from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Identity, MessageRecord, Node
 from ebbtide.store import layout
+from ebbtide.store.journal import Journal
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.property.histories import keywords_for
 from tests.support.networks import all_links
@@ -83,11 +84,12 @@ def told(segments: Sequence[tuple[str, list[str]]]) -> tuple[list[str], list[Seg
 class Home:
     """One agent's workspace, which can be reopened. `close` it."""
 
-    def __init__(self, defaults: Mapping[str, object]) -> None:
+    def __init__(self, defaults: Mapping[str, object], journal: Journal | None = None) -> None:
         self._headroom, bounds.SLOT_HEADROOM = bounds.SLOT_HEADROOM, -(10**6)
         self.path = Path(tempfile.mkdtemp(dir=FAST_DISK))
         identity = Identity("ann", 0, SEED, layout.FORMAT_VERSION)
-        self.store = FailingStore(LmdbStore.create(self.path, identity, **MAPS))
+        self.journal = journal
+        self.store = FailingStore(LmdbStore.create(self.path, identity, journal=journal, **MAPS))
         self.defaults = {"speaker_prefix": "never", **defaults}
         self.workspace = Workspace(self.store, AgentParameters(**self.defaults))
 
@@ -100,7 +102,7 @@ class Home:
     def reopen(self, defaults: Mapping[str, object] | None = None) -> None:
         """Close the store and open it again, possibly with other defaults."""
         self.store.close()
-        self.store = FailingStore(LmdbStore.open(self.path, **MAPS))
+        self.store = FailingStore(LmdbStore.open(self.path, journal=self.journal, **MAPS))
         if defaults is not None:
             self.defaults = {"speaker_prefix": "never", **defaults}
         self.workspace = Workspace(self.store, AgentParameters(**self.defaults))

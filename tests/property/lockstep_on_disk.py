@@ -24,6 +24,7 @@ from tests.property.lockstep import (
     recorded,
     rewrites_of,
 )
+from tests.support.replicas import Replica
 from tests.support.second_edition.records import Message, Segment, TooManyPinnedError
 
 
@@ -31,16 +32,19 @@ class HomePair:
     """A home and an oracle with the same history. `close` it."""
 
     def __init__(self, defaults: dict) -> None:
-        self.home = Home(defaults)
+        self.replica = Replica()
+        self.home = Home(defaults, self.replica)
         self.oracle = oracle_for(AgentParameters(**defaults))
         self.overrides: dict[str, object] = {}
 
     def close(self) -> None:
-        """Run the consistency checker on the store, then remove it."""
+        """Run the consistency checker on the store, and compare its replica; then remove both."""
         try:
             assert self.home.faults() == []
+            self.replica.assert_equals(self.home.store.store)
         finally:
             self.home.close()
+            self.replica.close()
 
     def remember(self, segments: list, names: list[str]) -> None:
         named = names_by_rule(names)

@@ -1,4 +1,4 @@
-"""An encrypted store behaves exactly as a plain one, whatever is done to both."""
+"""An encrypted store behaves exactly as a plain one, and copies made from deltas equal both, whatever is done."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ebbtide.changes import Change
+from ebbtide.events import names_run
 from ebbtide.fleet.archive.retention import is_digested
 from ebbtide.records import (
     Batch,
@@ -34,6 +36,7 @@ from ebbtide.store.integrity.check import check_store
 from ebbtide.store.integrity.rebuild import rebuild_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.encrypted import everything
+from tests.support.replicas import Replica
 
 MAPS: dict[str, int] = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 26}
 TEXTS = st.sampled_from(["", "bees", "外婆住在团岛", "the lighthouse " * 40, "bees and 蜜蜂"])
@@ -49,14 +52,18 @@ class TwoStores(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp())
         identity = Identity("ann", 1, 7, layout.FORMAT_VERSION)
         self.stores = []
-        for name, seal in (("plain", None), ("sealed", SEAL)):
+        self.replicas = [Replica(), Replica()]
+        for replica, (name, seal) in zip(self.replicas, (("plain", None), ("sealed", SEAL)), strict=True):
             (self.root / name).mkdir()
-            self.stores.append(LmdbStore.create(self.root / name, identity, seal=seal, **MAPS))
+            store = LmdbStore.create(self.root / name, identity, seal=seal, journal=replica, **MAPS)
+            self.stores.append(store)
 
     def teardown(self) -> None:
-        for store in self.stores:
+        for store, replica in zip(self.stores, self.replicas, strict=True):
             assert check_store(store) == []
+            replica.assert_equals(store)
             store.close()
+            replica.close()
         shutil.rmtree(self.root)
 
     def both(self, change: Callable[[Any], Any]) -> None:
@@ -135,6 +142,17 @@ class TwoStores(RuleBasedStateMachine):
 
         self.both(digest)
 
+    @rule(place=st.integers(0, 5), strength=st.sampled_from([0.0, 0.25, 4.0]))
+    def strengthen_or_remove(self, place: int, strength: float) -> None:
+        """A link gets another strength; 0 removes it."""
+
+        def change(txn: Any) -> None:
+            for link in list(txn.links.all())[place : place + 1]:
+                changed = [msgspec.structs.replace(link, strength=strength, anchor=3)] if strength else []
+                txn.apply(Change(links=changed, removed_links=[] if strength else [link]))
+
+        self.both(change)
+
     @rule(place=st.integers(0, 5), is_deleted=st.booleans())
     def forget(self, place: int, is_deleted: bool) -> None:
         """A node is deleted."""
@@ -167,12 +185,31 @@ class TwoStores(RuleBasedStateMachine):
         assert [rebuild_store(store) for store in self.stores] == [[], []]
 
     @rule()
+    def compact(self) -> None:
+        """Both files are written again without what was deleted."""
+        for store in self.stores:
+            store.write(lambda txn: txn.meta.set(compaction_due=True))
+            store.compact()
+
+    @rule(record=st.sampled_from(["Ann", "安", ""]), keep=st.integers(0, 2))
+    def restart_events(self, record: str, keep: int) -> None:
+        """The event log is emptied, and continues with an event."""
+
+        def restart(txn: Any) -> None:
+            if not record:
+                txn.events.restart_beyond(txn.meta.next_event)
+            txn.events.put(7, [names_run([record or "x"])], keep)
+
+        self.both(restart)
+
+    @rule()
     def reopen(self) -> None:
         """Both are closed and opened."""
         for store in self.stores:
             store.close()
         self.stores = [
-            LmdbStore.open(store.path, seal_of=lambda fingerprint: SEAL, **MAPS) for store in self.stores
+            LmdbStore.open(store.path, seal_of=lambda fingerprint: SEAL, journal=replica, **MAPS)
+            for store, replica in zip(self.stores, self.replicas, strict=True)
         ]
         assert [store.sealed_with for store in self.stores] == ["", SEAL.fingerprint]
 

@@ -121,13 +121,16 @@ def _compress(content: bytes) -> bytes:
 
 
 def _decompress(value: bytes) -> bytes:
-    if not value.startswith(_ZSTANDARD):
-        return zlib.decompress(value)
+    return unpacked(value) if value.startswith(_ZSTANDARD) else zlib.decompress(value)
+
+
+def unpacked(value: bytes) -> bytes:
+    """Return the content of one frame of Zstandard. Raise ZstdError for anything else."""
     # Not `zstd.decompress`: it reads further frames, whose size `is_within` does not see.
     frame = zstd.ZstdDecompressor()
     content = frame.decompress(value)
     if not frame.eof or frame.unused_data:
-        raise zstd.ZstdError("a chunk is one frame")
+        raise zstd.ZstdError("not one frame")
     return content
 
 

@@ -439,6 +439,12 @@ class MetaEntries:
         Codec(lambda head: u64(head.number) + head.hash, _chain_head, 8 + HASH_BYTES), ChainHead()
     )
     """Number and hash of the latest audit record."""
+    journal_head = Entry(
+        Codec(lambda head: u64(head.number) + head.hash, _chain_head, 8 + HASH_BYTES), ChainHead()
+    )
+    """Number and hash of the latest commit in the journal, in a cluster."""
+    journal_start = Entry(number(Id), 0)
+    """The number of the first journal entry of the latest rewrite; entries before it are to be erased."""
     proof_key = Entry[bytes | None](fixed(KEY_BYTES), None)
     """The key of the agent's deletion proofs."""
     citings_due = Entry(FLAG, default=False)

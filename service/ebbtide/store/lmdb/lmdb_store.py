@@ -6,6 +6,8 @@
   that are otherwise free.
 * After a meta page that could not be written, LMDB refuses every operation until the environment is opened again. The
   store does so at once and calls `on_reopened`. The same holds for a map that could not grow.
+* With a journal, a transaction is appended to it and then committed. If the file may lack what the journal has, the
+  store refuses every later operation: it must be closed, and completed from the journal.
 
 `environment.py` opens LMDB; `translation.py` translates its errors.
 """
@@ -15,14 +17,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import lmdb
 
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
 from ebbtide.records import Identity
 from ebbtide.store import layout
+from ebbtide.store.chain import ChainHead
 from ebbtide.store.durable import sync_directory, sync_file
+from ebbtide.store.journal import Delta, Journal, Operation
 from ebbtide.store.lmdb.environment import (
     DATA_FILE,
     MIN_MAP_BYTES,
@@ -82,6 +86,15 @@ def begin_empty(_: WriteTransaction) -> None:
     """Write nothing: the new store is empty."""
 
 
+class _Ahead(NamedTuple, Generic[T]):
+    """A transaction that the journal has and the file does not."""
+
+    delta: Delta
+    head: ChainHead
+    done: T
+    """The result of its function."""
+
+
 class LmdbStore:
     """A store in one directory. Every call runs on the calling thread; only `copy` may overlap other calls."""
 
@@ -93,6 +106,7 @@ class LmdbStore:
         max_map_bytes: int,
         seal: Seal | None = None,
         confirm: Confirm = nothing_to_confirm,
+        journal: Journal | None = None,
     ) -> None:
         self.path = path
         self._presence = Presence(path / DATA_FILE, confirm)
@@ -101,6 +115,12 @@ class LmdbStore:
         self._map_bytes: int = environment.info()["map_size"]
         self._max_map_bytes = max_map_bytes
         self._tables: Handles = {}
+        self._journal = journal
+        self._head = ChainHead() if journal is None else journal.head
+        """The latest entry of the journal that the file has."""
+        self._ahead: _Ahead[Any] | None = None
+        self._is_behind = False
+        """Whether the file may lack what the journal has."""
         self._closed = False
         self._is_lost = False
         """Whether the environment is closed, or must not be used, until `_reopen` has opened it again."""
@@ -127,6 +147,7 @@ class LmdbStore:
         seal: Seal | None = None,
         begin: Beginning = begin_empty,
         confirm: Confirm = nothing_to_confirm,
+        journal: Journal | None = None,
     ) -> LmdbStore:
         """Create a store for `identity` in an existing directory, encrypted if there is a seal.
 
@@ -135,14 +156,19 @@ class LmdbStore:
         """
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
         note_use(path)
-        store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal, confirm=confirm)
+        store = cls(
+            path, environment, max_map_bytes=max_map_bytes, seal=seal, confirm=confirm, journal=journal
+        )
+
+        def first_content(writing: WriteTransaction) -> None:
+            writing.create(identity, store.sealed_with)
+            begin(writing)
+
         try:
             with environment.begin(write=True) as txn:
                 store._tables = open_tables(environment, txn)
-                writing = WriteTransaction(txn, store._tables, seal)
-                writing.create(identity, store.sealed_with)
-                begin(writing)
-                writing.finish()
+                store._run(txn, first_content)
+            store._note_committed()
         except BaseException as error:
             store.close()
             if isinstance(error, FOREIGN):
@@ -170,8 +196,11 @@ class LmdbStore:
         max_map_bytes: int,
         seal_of: SealOf = without_keys,
         confirm: Confirm = nothing_to_confirm,
+        journal: Journal | None = None,
     ) -> LmdbStore:
         """Open the store in `path`, after an upgrade where an older Ebbtide wrote it.
+
+        The caller has completed the file from its journal, if there is one.
 
         Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD for another format, and the errors of `seal_of`.
         """
@@ -182,6 +211,7 @@ class LmdbStore:
         try:
             fingerprint = store.read(_fingerprint)
             store._seal = seal_of(fingerprint) if fingerprint else None
+            store._journal, store._head = journal, store.read(lambda txn: txn.meta.journal_head)
             # Entries that cannot be read are findings of the checker, and errors of those who read them.
             with contextlib.suppress(Corrupted):
                 if store.read(lambda txn: txn.meta.citings_due):
@@ -249,6 +279,8 @@ class LmdbStore:
     def _reset_callbacks(self) -> None:
         self.on_reopened: Callable[[], None] = lambda: None
         """Called when a failed commit made the store open its files again: state in memory may be stale."""
+        self.on_behind: Callable[[], None] = lambda: None
+        """Called when the file may lack what the journal has: the store must be closed and opened again."""
         self.sources_of: SourcesOf = lambda _: None
         """Returns the sources of the links to a node, from the network in memory."""
         self.before_commit: Callable[[WriteTransaction], None] = lambda _: None
@@ -261,10 +293,13 @@ class LmdbStore:
         self._assert_open()
         try:
             with self._environment.begin() as txn:
-                return fn(ReadTransaction(txn, self._tables, self._seal, self.sources_of))
+                found = fn(ReadTransaction(txn, self._tables, self._seal, self.sources_of))
         except FOREIGN as error:
             self._recover()
             raise translated(error, self.path) from error
+        if self._journal is not None:
+            self._journal.confirm()
+        return found
 
     def write(self, fn: Callable[[WriteTransaction], T]) -> T:
         """Run `fn` and make its changes durable, all of them or none.
@@ -276,10 +311,14 @@ class LmdbStore:
             try:
                 return self._committed(fn)
             except lmdb.MapFullError as error:
+                if self._ahead is not None:
+                    done: T = self._committed_ahead(self._ahead)
+                    return done
                 if self._map_bytes >= self._max_map_bytes:
                     return self._written_alone(fn, error)
                 self._grow()
             except FOREIGN as error:
+                self._fall_behind_if_ahead(error)
                 self._recover()
                 raise translated(error, self.path) from error
 
@@ -287,16 +326,84 @@ class LmdbStore:
         if self._presence.must_reopen():
             self._give_up()
         with span("commit"), self._environment.begin(write=True) as txn:
-            writing = WriteTransaction(txn, self._tables, self._seal, self.sources_of)
-            done = fn(writing)
-            self.before_commit(writing)
-            writing.finish()
+            done = self._run(txn, fn)
         if not self._presence.is_there:
             self._give_up()
+        self._note_committed()
         return done
+
+    def _run(self, txn: Any, fn: Callable[[WriteTransaction], T]) -> T:
+        """Run `fn` in a transaction, and append to the journal what it writes."""
+        noted: list[Operation] | None = None if self._journal is None else []
+        writing = WriteTransaction(txn, self._tables, self._seal, self.sources_of, noted)
+        done = fn(writing)
+        self.before_commit(writing)
+        writing.finish()
+        if self._journal is not None and noted:
+            delta = Delta.of(noted)
+            journal = self._journal
+            head = self._appended(lambda: journal.append(delta, self._head))
+            self._ahead = _Ahead(delta, head, done)
+            self._put_head(txn, head)
+        return done
+
+    def _appended(self, append: Callable[[], T]) -> T:
+        """Append to the journal. After an error the store is behind, whatever the error: the entry may be there."""
+        self._is_behind = True
+        try:
+            appended = append()
+        except BaseException:
+            self.on_behind()
+            raise
+        self._is_behind = False
+        return appended
+
+    def _put_head(self, txn: Any, head: ChainHead, start: int | None = None) -> None:
+        meta = WriteTransaction(txn, self._tables, self._seal).meta
+        meta.set(journal_head=head)
+        if start is not None:
+            meta.set(journal_start=start)
+
+    def _note_committed(self) -> None:
+        if self._ahead is not None:
+            self._head, self._ahead = self._ahead.head, None
+
+    def _committed_ahead(self, ahead: _Ahead[T]) -> T:
+        """Commit in a larger map what the journal has and the map had no room for. Its function does not run again."""
+        trees = {table.tree.decode(): handle for table, handle in self._tables.items()}
+        try:
+            while True:
+                try:
+                    if self._map_bytes < self._max_map_bytes:
+                        self._grow()
+                    with self._environment.begin(write=True) as txn:
+                        ahead.delta.apply(txn, trees)
+                        self._put_head(txn, ahead.head)
+                    break
+                except lmdb.MapFullError:
+                    if self._map_bytes >= self._max_map_bytes:
+                        raise
+        except (*FOREIGN, EbbtideError) as error:
+            self._fall_behind_if_ahead(error)
+        self._note_committed()
+        return ahead.done
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the store refuses everything, because its file may lack what the journal has."""
+        return self._is_behind or self._ahead is not None
+
+    def _fall_behind_if_ahead(self, error: Exception | None = None) -> None:
+        """Refuse this and every later operation if the file may lack what the journal has."""
+        if self._ahead is not None and not self._is_behind:
+            self._is_behind = True
+            self.on_behind()
+        if self._is_behind:
+            raise _behind() from error
 
     def _give_up(self) -> NoReturn:
         """Refuse a write: the open file is not the one at the path. The next call opens the file at the path."""
+        self._fall_behind_if_ahead()
         self._is_lost = True
         self.on_reopened()
         raise file_moved()
@@ -311,12 +418,15 @@ class LmdbStore:
             with self._copies.standstill():
                 return self._committed(fn)
         except lmdb.MapFullError as again:
+            self._fall_behind_if_ahead(again)
             raise full from again
         except FOREIGN as failure:
+            self._fall_behind_if_ahead(failure)
             self._recover()
             raise translated(failure, self.path) from failure
 
     def _assert_open(self) -> None:
+        self._fall_behind_if_ahead()
         if self._is_lost and not self._closed:
             self._reopen()
         self._refuse_closed()
@@ -413,8 +523,31 @@ class LmdbStore:
         LMDB keeps deleted data until it reuses the page, and its own copy includes the unused bytes within pages. So
         entries are written one by one: every byte of the new file belongs to an entry. A rename replaces the old
         file, so after a kill one of the two is there, whole.
+
+        With a journal, the content is appended to it first and all entries before are erased.
         """
         self._assert_open()
+        if self._journal is not None:
+            self._rewrite_journal(self._journal)
+        self._compact_file()
+
+    def _rewrite_journal(self, journal: Journal) -> None:
+        """Replace the journal by the content. Until the file is compacted, its notes ask for another attempt."""
+        trees = {table.tree.decode(): handle for table, handle in self._tables.items()}
+        try:
+            with self._environment.begin() as txn:
+                content = Delta.of_content(txn, trees)
+            rewritten = self._appended(lambda: journal.rewrite(content))
+            self._is_behind = True
+            with self._environment.begin(write=True) as txn:
+                self._put_head(txn, rewritten.head, rewritten.start)
+        except FOREIGN as error:
+            self._fall_behind_if_ahead(error)
+            raise translated(error, self.path) from error
+        self._head, self._is_behind = rewritten.head, False
+        journal.erase_before(rewritten.start)
+
+    def _compact_file(self) -> None:
         fresh = self.path / FRESH_FILE
         try:
             fresh.unlink(missing_ok=True)
@@ -440,7 +573,7 @@ class LmdbStore:
             )
             free = size - used - PAGES_OF_ALL_STORES * self._environment.stat()["psize"]
             if free > size // 6 and not is_marked:
-                self.compact()
+                self._compact_file()
 
     def _copy_into(self, file: Path, may_go_on: Callable[[], bool]) -> bool:
         """Write every entry into a new file, not durably. Return False once `may_go_on` returns False."""
@@ -488,6 +621,14 @@ def _full(max_map_bytes: int) -> Exhausted:
     return Exhausted(
         f"The agent's store has reached max_map_bytes = {max_map_bytes}. Nothing was stored.",
         reason="STORE_FULL",
+    )
+
+
+def _behind() -> Unavailable:
+    return Unavailable(
+        "The agent's file on this node lacks a commit that the log has. The agent is being opened again. Retry.",
+        reason="STORE_BEHIND",
+        retry_after_s=1.0,
     )
 
 

@@ -132,7 +132,7 @@ class LinkWriter(LinkReader):
             self._delete(cursor, source, prefix)
             value = layout.link_value(link.target, relation, link.strength, link.anchor)
             values[source, prefix] = (source, value)
-        cursor.putmulti(values.values())
+        self._tables.put_all(layout.LINKS, values.values())
 
     def remove(self, link: Link) -> None:
         """Delete a link."""
@@ -164,7 +164,7 @@ class LinkWriter(LinkReader):
     def _delete(self, cursor: Any, source: bytes, prefix: bytes) -> None:
         """Delete the stored value of a link, if there is one."""
         if _find(cursor, source, prefix):
-            cursor.delete()
+            self._tables.drop_at(layout.LINKS, cursor)
 
     def _relation_id(self, name: str) -> int:
         relation_id = self._ids.get(name)

@@ -7,7 +7,7 @@ tables consistent with each other is the task of the modules that use these clas
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ebbtide.errors import Corrupted
@@ -16,6 +16,7 @@ from ebbtide.store.layout import META, Entry, MetaEntries, Table
 
 if TYPE_CHECKING:
     from ebbtide.store.encryption.seal import Seal
+    from ebbtide.store.journal import Operation
 
 V = TypeVar("V")
 
@@ -124,9 +125,15 @@ class TableReader:
 
 
 class TableWriter(TableReader):
-    """The entries of one agent's tables, with changes."""
+    """The entries of one agent's tables, with changes. With a list `noted`, each change is also appended to it."""
 
-    __slots__ = ()
+    __slots__ = ("_noted",)
+
+    def __init__(
+        self, txn: Any, handles: Handles, seal: Seal | None, noted: list[Operation] | None = None
+    ) -> None:
+        super().__init__(txn, handles, seal)
+        self._noted = noted
 
     def put(self, table: Table[Any], key: bytes, value: bytes) -> None:
         """Write one entry."""
@@ -135,7 +142,17 @@ class TableWriter(TableReader):
             key = seal.key(table, key)
             if table.is_sealed:
                 value = seal.seal(table, key, value)
-        self._txn.put(table.prefix + key, value, db=self._handles[table])
+        key = table.prefix + key
+        if self._noted is not None:
+            self._noted.append((table.tree, key, value, True))
+        self._txn.put(key, value, db=self._handles[table])
+
+    def put_all(self, table: Table[Any], entries: Collection[tuple[bytes, bytes]]) -> None:
+        """Write entries of a table with a tree of its own, as they are stored."""
+        assert not table.prefix
+        if self._noted is not None:
+            self._noted.extend((table.tree, key, value, True) for key, value in entries)
+        self.cursor(table).putmulti(entries)
 
     def save(self, table: Table[V], key: bytes, value: V) -> None:
         """Encode a value and write it."""
@@ -147,15 +164,27 @@ class TableWriter(TableReader):
 
     def drop_placed(self, table: Table[Any], place: bytes, value: bytes = b"") -> None:
         """Delete the entry under a stored key."""
-        self._txn.delete(table.prefix + place, value, db=self._handles[table])
+        key = table.prefix + place
+        if self._noted is not None:
+            self._noted.append((table.tree, key, value, False))
+        self._txn.delete(key, value, db=self._handles[table])
+
+    def drop_at(self, table: Table[Any], cursor: Any) -> None:
+        """Delete the entry at a cursor of a table with a tree of its own."""
+        assert not table.prefix
+        if self._noted is not None:
+            self._noted.append((table.tree, *cursor.item(), False))
+        cursor.delete()
 
     def clear(self, table: Table[Any]) -> None:
         """Delete every entry of one table."""
         if table.prefix:
             for place, _ in list(self._stored(table)):
                 self.drop_placed(table, place)
-        else:
-            self._txn.drop(self._handles[table], delete=False)
+            return
+        if self._noted is not None:
+            self._noted.append((table.tree, None, b"", False))
+        self._txn.drop(self._handles[table], delete=False)
 
 
 def _of_prefix(prefix: bytes, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:

@@ -48,6 +48,7 @@ from ebbtide.store.lmdb.texts import (
 
 if TYPE_CHECKING:
     from ebbtide.store.encryption.seal import Seal
+    from ebbtide.store.journal import Operation
 
 
 IN_META = (
@@ -147,8 +148,9 @@ class WriteTransaction(ReadTransaction):
         handles: Handles,
         seal: Seal | None = None,
         sources_of: SourcesOf = lambda _: None,
+        noted: list[Operation] | None = None,
     ) -> None:
-        self.tables = tables = TableWriter(txn, handles, seal)
+        self.tables = tables = TableWriter(txn, handles, seal, noted)
         self.meta = meta = MetaWriter(tables)
         self.texts = texts = TextWriter(tables)
         self.passages = passages = PassageWriter(tables, meta)
