@@ -13,7 +13,7 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from ebbtide.forwarding.peers import Inbox, Peers
+from ebbtide.forwarding.peers import Inbox, WorkerPeers
 from ebbtide.rest.app import create_app
 from ebbtide.rpc.forwarding import ForwardingServicer
 from ebbtide.rpc.stalls import Stalls
@@ -25,7 +25,7 @@ from tests.support.in_process import service_in
 OWNER = 1
 
 
-class _Peers(Peers):
+class _Peers(WorkerPeers):
     """Two workers with the same agents, so that lists are not merged."""
 
     @property

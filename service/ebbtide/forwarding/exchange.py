@@ -26,6 +26,18 @@ class Taken(msgspec.Struct, frozen=True, tag="taken", array_like=True):
     """The first frame of a connection: the other worker has accepted it."""
 
 
+class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
+    """The first frame of each side between nodes of a cluster: a random number."""
+
+    nonce: bytes
+
+
+class Proof(msgspec.Struct, frozen=True, tag="proof", array_like=True):
+    """The second one: that the side knows the secret of the cluster."""
+
+    mac: bytes
+
+
 class RestHead(msgspec.Struct, frozen=True, tag="rest", array_like=True):
     """The head of an HTTP request. Its body follows in parts."""
 
@@ -88,14 +100,26 @@ class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
 
 
 class VerbResult(msgspec.Struct, frozen=True, tag="result", array_like=True):
-    """The response to an operation, or its pickled error."""
+    """The response to an operation, or its error (`errors.py`)."""
 
     body: bytes = b""
     error: bytes = b""
 
 
 Head = RestHead | CallHead | VerbHead
-Frame = Taken | RestHead | RestStart | Part | CallHead | CallMessage | CallEnd | VerbHead | VerbResult
+Frame = (
+    Taken
+    | Hello
+    | Proof
+    | RestHead
+    | RestStart
+    | Part
+    | CallHead
+    | CallMessage
+    | CallEnd
+    | VerbHead
+    | VerbResult
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Frame).decode
@@ -118,6 +142,8 @@ class Exchange(asyncio.Protocol):
         self._reader: asyncio.Future[None] | None = None
         self._writers: set[asyncio.Future[None]] = set()
         self._is_full = False
+        self.max_frame_bytes = 0
+        """The largest frame that is read, 0: any. A larger one closes the connection."""
         self.lost = asyncio.Event()
         """Set once the connection is closed by either side."""
 
@@ -136,10 +162,17 @@ class Exchange(asyncio.Protocol):
         start, end = 0, len(buffer)
         while end - start >= _LENGTH_BYTES:
             size = int.from_bytes(buffer[start : start + _LENGTH_BYTES])
+            if self.max_frame_bytes and size > self.max_frame_bytes:
+                self.abort()
+                return
             if end - start < _LENGTH_BYTES + size:
                 break
             begin = start + _LENGTH_BYTES
-            frame: Frame = _decode(bytes(buffer[begin : begin + size]))
+            try:
+                frame: Frame = _decode(bytes(buffer[begin : begin + size]))
+            except msgspec.DecodeError:
+                self.abort()
+                return
             self._frames.append((frame, size))
             self._unread_bytes += size
             start = begin + size

@@ -1,4 +1,4 @@
-"""Connections to the other workers of a daemon.
+"""Connections to the peers of a process: the other workers of a daemon, or the other nodes of a cluster (`nodes.py`).
 
 The parent creates an inbox for each worker: a pair of connected sockets that every worker inherits. A worker connects
 by sending one end of a new socket pair to the inbox of the other worker. So the sockets need no name in the file
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any
@@ -45,124 +46,82 @@ class Inbox:
         self.sending.close()
 
 
-def restarting() -> EbbtideError:
-    """Return the error for a request to a worker that does not answer."""
-    return Unavailable(
-        "The process that serves this agent is being restarted. Retry later.",
-        reason="WORKER_RESTARTING",
-        retry_after_s=RETRY_AFTER_S,
-    )
+class Peers(ABC):
+    """The processes that serve other agents, by index, as one of them uses them."""
 
+    own: int
+    """The index of this process."""
 
-class Peers:
-    """The workers of a daemon, as one of them uses them."""
-
-    def __init__(self, shard: Shard, inboxes: list[Inbox], directory_of: Callable[[str], str]) -> None:
-        """`shard` is that of this worker. `directory_of` returns the name of an agent's directory."""
-        self.shard = shard
-        self._inboxes = inboxes
-        self._idle: list[list[Exchange]] = [[] for _ in inboxes]
+    def __init__(self) -> None:
+        self._idle: dict[int, list[Exchange]] = {}
         self._open: set[Exchange] = set()
         self._serving: set[asyncio.Task[None]] = set()
         self._answers: dict[type[Any], Answer] = {}
-        self._owner_of: Callable[[str], int] = lru_cache(4096)(
-            lambda agent_id: shard.owner_of(directory_of(agent_id))
-        )
 
+    @abstractmethod
     def owner_of(self, agent_id: str) -> int:
-        """Return the index of the worker that owns an agent, or of this worker if the id is invalid."""
-        if not 0 < len(agent_id) <= MAX_AGENT_ID_LENGTH:
-            return self.shard.index
-        try:
-            return self._owner_of(agent_id)
-        except UnicodeEncodeError:
-            return self.shard.index
+        """Return the index of the process that owns an agent, or the own one if the id is invalid."""
 
     @property
+    @abstractmethod
     def others(self) -> list[int]:
-        """The indices of the other workers."""
-        return [index for index in range(self.shard.count) if index != self.shard.index]
+        """The indices of the other processes that answer for agents."""
 
-    # --- requests to other workers -----------------------------------------------------------------
+    @abstractmethod
+    def unreachable(self) -> EbbtideError:
+        """Return the error for a request to a process that does not answer."""
 
-    async def connect(self, worker: int) -> Exchange:
-        """Return an idle or a new connection to a worker. Raise WORKER_RESTARTING."""
-        idle = self._idle[worker]
+    @abstractmethod
+    async def _connected(self, peer: int) -> Exchange:
+        """Return a new connection to a process. Raise the error of `unreachable`."""
+
+    @abstractmethod
+    def _stop_listening(self) -> None:
+        """Accept no more connections."""
+
+    # --- requests to others ------------------------------------------------------------------------
+
+    async def connect(self, peer: int) -> Exchange:
+        """Return an idle or a new connection to a process. Raise the error of `unreachable`."""
+        idle = self._idle.get(peer, [])
         while idle:
             exchange = idle.pop()
             if exchange.is_idle:
                 return exchange
             exchange.abort()
-        own_end, its_end = socket.socketpair()
-        own_end.setblocking(False)
-        try:
-            socket.send_fds(self._inboxes[worker].sending, [b"+"], [its_end.fileno()])
-        except OSError:
-            own_end.close()
-            raise restarting() from None
-        finally:
-            its_end.close()
-        _, exchange = await asyncio.get_running_loop().create_unix_connection(Exchange, sock=own_end)
-        try:
-            async with asyncio.timeout(TAKEN_WITHIN_S):
-                await exchange.read()
-        except (TimeoutError, ConnectionLost):
-            exchange.abort()
-            raise restarting() from None
-        except BaseException:
-            exchange.abort()
-            raise
-        return exchange
+        return await self._connected(peer)
 
-    def give_back(self, worker: int, exchange: Exchange) -> None:
+    def give_back(self, peer: int, exchange: Exchange) -> None:
         """Keep a connection for reuse. Both sides have sent and read everything."""
-        if len(self._idle[worker]) < MAX_IDLE and exchange.is_idle:
-            self._idle[worker].append(exchange)
+        idle = self._idle.setdefault(peer, [])
+        if len(idle) < MAX_IDLE and exchange.is_idle:
+            idle.append(exchange)
         else:
             exchange.close()
 
-    async def request(self, worker: int, head: VerbHead) -> VerbResult:
-        """Return the result of an operation from a worker. Raise WORKER_RESTARTING."""
-        exchange = await self.connect(worker)
+    async def request(self, peer: int, head: VerbHead) -> VerbResult:
+        """Return the result of an operation from a process. Raise the error of `unreachable`."""
+        exchange = await self.connect(peer)
         try:
             await exchange.write(head)
             result = await exchange.read()
         except ConnectionLost:
-            raise restarting() from None
+            raise self.unreachable() from None
         except BaseException:
             exchange.abort()
             raise
         assert isinstance(result, VerbResult)
-        self.give_back(worker, exchange)
+        self.give_back(peer, exchange)
         return result
 
-    # --- requests from other workers ---------------------------------------------------------------
+    # --- requests from others ----------------------------------------------------------------------
 
     def answer(self, kind: type[Head], answer: Answer) -> None:
         """Use `answer` for forwarded requests of a kind."""
         self._answers[kind] = answer
 
-    def listen(self) -> None:
-        """Accept connections from the other workers."""
-        asyncio.get_running_loop().add_reader(self._inboxes[self.shard.index].receiving, self._receive)
-
-    def _receive(self) -> None:
-        while True:
-            try:
-                _, descriptors, _, _ = socket.recv_fds(self._inboxes[self.shard.index].receiving, 16, 1)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                get_log("forwarding").warning("no connection can be received", errno=error.errno)
-                return
-            for descriptor in descriptors:
-                task = in_background(self._serve(socket.socket(fileno=descriptor)))
-                self._serving.add(task)
-                task.add_done_callback(self._serving.discard)
-
-    async def _serve(self, connection: socket.socket) -> None:
-        connection.setblocking(False)
-        _, exchange = await asyncio.get_running_loop().create_unix_connection(Exchange, sock=connection)
+    async def _serve(self, exchange: Exchange) -> None:
+        """Answer the requests of one connection."""
         self._open.add(exchange)
         try:
             await exchange.write(Taken())
@@ -180,9 +139,93 @@ class Peers:
 
     async def close(self) -> None:
         """Close every connection. Idempotent."""
-        asyncio.get_running_loop().remove_reader(self._inboxes[self.shard.index].receiving)
-        for exchange in (*self._open, *(one for idle in self._idle for one in idle)):
+        self._stop_listening()
+        for exchange in (*self._open, *(one for idle in self._idle.values() for one in idle)):
             exchange.close()
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
+
+
+class WorkerPeers(Peers):
+    """The workers of a daemon, as one of them uses them."""
+
+    def __init__(self, shard: Shard, inboxes: list[Inbox], directory_of: Callable[[str], str]) -> None:
+        """`shard` is that of this worker. `directory_of` returns the name of an agent's directory."""
+        super().__init__()
+        self.shard = shard
+        self.own = shard.index
+        self._inboxes = inboxes
+        self._owner_of: Callable[[str], int] = lru_cache(4096)(
+            lambda agent_id: shard.owner_of(directory_of(agent_id))
+        )
+
+    def owner_of(self, agent_id: str) -> int:
+        """Return the index of the worker that owns an agent, or of this worker if the id is invalid."""
+        if not 0 < len(agent_id) <= MAX_AGENT_ID_LENGTH:
+            return self.own
+        try:
+            return self._owner_of(agent_id)
+        except UnicodeEncodeError:
+            return self.own
+
+    @property
+    def others(self) -> list[int]:
+        """The indices of the other workers."""
+        return [index for index in range(self.shard.count) if index != self.own]
+
+    def unreachable(self) -> EbbtideError:
+        """Return WORKER_RESTARTING."""
+        return Unavailable(
+            "The process that serves this agent is being restarted. Retry later.",
+            reason="WORKER_RESTARTING",
+            retry_after_s=RETRY_AFTER_S,
+        )
+
+    async def _connected(self, peer: int) -> Exchange:
+        own_end, its_end = socket.socketpair()
+        own_end.setblocking(False)
+        try:
+            socket.send_fds(self._inboxes[peer].sending, [b"+"], [its_end.fileno()])
+        except OSError:
+            own_end.close()
+            raise self.unreachable() from None
+        finally:
+            its_end.close()
+        _, exchange = await asyncio.get_running_loop().create_unix_connection(Exchange, sock=own_end)
+        try:
+            async with asyncio.timeout(TAKEN_WITHIN_S):
+                await exchange.read()
+        except (TimeoutError, ConnectionLost):
+            exchange.abort()
+            raise self.unreachable() from None
+        except BaseException:
+            exchange.abort()
+            raise
+        return exchange
+
+    def listen(self) -> None:
+        """Accept connections from the other workers."""
+        asyncio.get_running_loop().add_reader(self._inboxes[self.own].receiving, self._receive)
+
+    def _stop_listening(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._inboxes[self.own].receiving)
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                _, descriptors, _, _ = socket.recv_fds(self._inboxes[self.own].receiving, 16, 1)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                get_log("forwarding").warning("no connection can be received", errno=error.errno)
+                return
+            for descriptor in descriptors:
+                task = in_background(self._accept(socket.socket(fileno=descriptor)))
+                self._serving.add(task)
+                task.add_done_callback(self._serving.discard)
+
+    async def _accept(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        _, exchange = await asyncio.get_running_loop().create_unix_connection(Exchange, sock=connection)
+        await self._serve(exchange)

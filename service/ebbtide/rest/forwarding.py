@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ebbtide.errors import EbbtideError, stopping
 from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Part, RestHead, RestStart
-from ebbtide.forwarding.peers import Peers, restarting
+from ebbtide.forwarding.peers import Peers
 from ebbtide.rest.connections import HELD
 from ebbtide.rest.http_checks import FAILURE
 from ebbtide.telemetry import get_log
@@ -34,7 +34,7 @@ class Forwarding:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request here, or pass it on."""
         worker = self._owner(scope)
-        if worker != self._peers.shard.index:
+        if worker != self._peers.own:
             error = await _Passage(self._peers, worker, scope, receive, send).run()
             if error is None:
                 return
@@ -47,7 +47,7 @@ class Forwarding:
         path: str = scope.get("path", "")
         agent_id = path[len(AGENTS) :].partition("/")[0] if path.startswith(AGENTS) else ""
         # The checks refuse an invalid id.
-        return self._peers.owner_of(agent_id) if agent_id else self._peers.shard.index
+        return self._peers.owner_of(agent_id) if agent_id else self._peers.own
 
     async def answer(self, head: Any, exchange: Exchange) -> bool:
         """Answer a request that another worker passed on. Return whether both sides are complete."""
@@ -160,7 +160,7 @@ class _Passage:
                 get_log("forwarding").warning("response cut off", owner=self._worker)
             elif not self._is_client_gone:
                 # The owner may have carried out the request.
-                error = restarting()
+                error = self._peers.unreachable()
         except asyncio.CancelledError:
             # The server cancels running requests at the end of the grace period of a stop.
             task = asyncio.current_task()

@@ -67,7 +67,7 @@ class _Endpoint:
                 return
             peers = service.peers
             owners = set() if peers is None else {peers.owner_of(one) for one in plan.agents}
-            if peers is not None and len(owners) == 1 and (owner := owners.pop()) != peers.shard.index:
+            if peers is not None and len(owners) == 1 and (owner := owners.pop()) != peers.own:
                 await pass_on(peers, owner, scope, replayed(body, receive), send)
                 return
             with verb_span("mem0"):

@@ -142,7 +142,7 @@ class _Endpoint:
         agent_id = agent_of(scope, CALLER.get(), settings.agent, _hints(settings, headers, chat))
         service.authentication.permit(CALLER.get(), REQUIREMENT, agent_id)
         peers = service.peers
-        if peers is not None and (owner := peers.owner_of(agent_id)) != peers.shard.index:
+        if peers is not None and (owner := peers.owner_of(agent_id)) != peers.own:
             owned = _owned(scope, agent_id, self._upstream)
             await pass_on(peers, owner, owned, replayed(body, receive), send)
             return

@@ -20,7 +20,7 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from ebbtide.errors import EbbtideError, stopping
 from ebbtide.forwarding.exchange import CallEnd, CallHead, CallMessage, ConnectionLost, Exchange, Metadata
-from ebbtide.forwarding.peers import Peers, restarting
+from ebbtide.forwarding.peers import Peers
 from ebbtide.rpc.servicer import EOF, SERVICE, Servicer
 from ebbtide.rpc.stalls import Context, Stalls
 from ebbtide.verbs.catalogue import OPERATIONS, Kind, Operation
@@ -53,7 +53,7 @@ class ForwardingServicer(Servicer):
         async def handle(_: object, context: Context) -> Any:
             first = await self._read(context)
             worker = await self._owner(operation, first or b"")
-            if worker == self._peers.shard.index:
+            if worker == self._peers.own:
                 return await behaviour(None, _Resumed(context, EOF if first is None else first))
             return await self._forward(operation, context, first or b"", worker)
 
@@ -70,7 +70,7 @@ class ForwardingServicer(Servicer):
             return self._peers.owner_of(agent_id or "")
         except (EbbtideError, ValueError):
             # The handler of this worker reports the error.
-            return self._peers.shard.index
+            return self._peers.own
 
     async def _forward(self, operation: Operation, context: Context, first: bytes, worker: int) -> bytes:
         """Pass a call on to a worker, and its response to the client."""
@@ -98,7 +98,7 @@ class ForwardingServicer(Servicer):
                 elif isinstance(end, CallMessage):
                     body = end.data
         except ConnectionLost:
-            return await self._fail(operation, context, restarting())
+            return await self._fail(operation, context, self._peers.unreachable())
         finally:
             is_uploaded = uploading is None or uploading.done()
             if uploading is not None:

@@ -7,7 +7,6 @@ other workers.
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,8 +14,9 @@ import msgspec
 
 from ebbtide.access.grants import CALLER, Caller, let_ask
 from ebbtide.errors import EbbtideError, Internal
+from ebbtide.forwarding.errors import error_from, error_to
 from ebbtide.forwarding.exchange import Exchange, VerbHead, VerbResult
-from ebbtide.forwarding.peers import Peers, restarting
+from ebbtide.forwarding.peers import Peers
 from ebbtide.ids import AgentId
 from ebbtide.metrics import merged_text
 from ebbtide.store.directory.data_directory import directory_name
@@ -77,12 +77,12 @@ async def _response_of(peers: Peers, worker: int, head: VerbHead, operation: Ope
             result = await peers.request(worker, head)
     except (EbbtideError, TimeoutError):
         if not is_partial:
-            raise restarting() from None
+            raise peers.unreachable() from None
         if operation.name == "GetReadiness":
             return Readiness(status="degraded", reasons=[f"worker {worker} does not answer"])
         return None
     if result.error:
-        raise pickle.loads(result.error)
+        raise error_from(result.error)
     return result.body if operation.response is None else operation.response.model_validate_json(result.body)
 
 
@@ -98,10 +98,10 @@ def answer_others(service: Service, peers: Peers) -> None:
             body = response if isinstance(response, bytes) else response.model_dump_json().encode()
             result = VerbResult(body)
         except EbbtideError as error:
-            result = VerbResult(error=pickle.dumps(error))
+            result = VerbResult(error=error_to(error))
         except Exception as error:
             get_log("forwarding").error("request failed", reason="INTERNAL", exc_info=error)
-            result = VerbResult(error=pickle.dumps(Internal("unexpected")))
+            result = VerbResult(error=error_to(Internal("unexpected")))
         finally:
             CALLER.reset(token)
         await exchange.write(result)

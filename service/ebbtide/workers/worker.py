@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ebbtide.access.renewal import Renewal
 from ebbtide.access.shared_rates import SharedLimits
 from ebbtide.daemon import Share, bound_servers, opened, renewing, run_servers
-from ebbtide.forwarding.peers import Inbox, Peers
+from ebbtide.forwarding.peers import Inbox, WorkerPeers
 from ebbtide.ids import AgentId
 from ebbtide.process.stop_guard import MIN_GRACE_S
 from ebbtide.process.supervision import Supervision
@@ -71,7 +71,7 @@ async def serve_worker(
     """
     gc.freeze()
     inherited.data.share(shard, cleans_up=is_successor)
-    peers = Peers(shard, inherited.inboxes, lambda agent_id: directory_name(AgentId(agent_id)))
+    peers = WorkerPeers(shard, inherited.inboxes, lambda agent_id: directory_name(AgentId(agent_id)))
     share = Share(inherited.data, inherited.limits, peers)
     renewal = inherited.renewal
     if renewal is not None:

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from ebbtide.errors import Unavailable
 from ebbtide.forwarding import peers as peers_module
 from ebbtide.forwarding.exchange import Exchange, VerbHead, VerbResult
-from ebbtide.forwarding.peers import Inbox, Peers
+from ebbtide.forwarding.peers import Inbox, WorkerPeers
 from ebbtide.rest.app import create_app
 from ebbtide.shard import Shard
 from ebbtide.telemetry import configure_log
@@ -24,14 +24,14 @@ from tests.support.forwarded import FORWARDED, forwarded_rest_in
 HEAD = VerbHead("ListAgents", b"{}", b"")
 
 
-Workers = tuple[Peers, Peers]
+Workers = tuple[WorkerPeers, WorkerPeers]
 
 
 @pytest_asyncio.fixture
 async def workers() -> AsyncIterator[Workers]:
     """Two workers of one process."""
     inboxes = [Inbox(), Inbox()]
-    first, second = (Peers(Shard(index, 2), inboxes, str) for index in range(2))
+    first, second = (WorkerPeers(Shard(index, 2), inboxes, str) for index in range(2))
     yield first, second
     await first.close()
     await second.close()
@@ -105,7 +105,7 @@ async def test_a_request_for_a_worker_that_does_not_answer_gets_503(
     async with caller_in(tmp_path) as call:
         monkeypatch.setattr(peers_module, "TAKEN_WITHIN_S", 0.05)
         peers = call.service.peers
-        peers.owner_of = lambda _: 0 if peers.shard.index else 1
+        peers.owner_of = lambda _: 0 if peers.own else 1
         inbox = peers._inboxes[1].receiving
         asyncio.get_running_loop().remove_reader(inbox)
         answer = await call("POST", "/v1/agents/ann/recall", {})
