@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
@@ -63,8 +64,12 @@ from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.keys import is_open_to_all, master_key_of
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.tracing import start_tracing, stop_tracing
+from ebbtide.verbs.merging import answer_others
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfers
+
+if TYPE_CHECKING:
+    from ebbtide.cluster.node import ClusterNode
 
 LANGUAGE_THREADS = 2
 """Threads for the built-in model. More would only wait for the interpreter lock."""
@@ -84,6 +89,9 @@ MAX_DESCRIPTORS = 1 << 20
 """The assumed limit of file descriptors if there is none."""
 
 DEFAULT_MAX_OPEN = 1000
+
+CLUSTER_JOB_THREADS = 32
+"""Least job threads of a node of a cluster: each waits while the log servers sync a record."""
 
 DEFERRED_MODULES = (
     "ebbtide.language.builtin.segmentation",
@@ -200,11 +208,12 @@ async def opened(
     make: ModelMaker = make_model,
     on_beat: Callable[[float], None] | None = None,
     worker: Share | None = None,
+    cluster: ClusterNode | None = None,
 ) -> AsyncIterator[Service]:
     """Open the daemon without servers, and yield the service that the verbs use.
 
     `on_beat` gets each measured lag of the event loop. `worker` is for a worker, whose parent has locked the data
-    directory.
+    directory; `cluster` for a node of a cluster.
     """
     clock = clock or SystemClock()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -217,7 +226,9 @@ async def opened(
             life.callback(_careful("tracing", partial(stop_tracing, tracing)))
         data = locked_directory(settings) if worker is None else worker.data
         life.callback(_careful("lock", data.release))
-        job_pool = _pool(life, settings.fleet.job_threads, "job")
+        if cluster is not None:
+            await _open_node(life, cluster, data)
+        job_pool = _pool(life, _job_threads(settings), "job")
         query_pool = _pool(life, 1, "query")
         recall_pool = _pool(life, 1, "recall")
         background_pool = _pool(life, settings.fleet.job_threads, "background")
@@ -260,6 +271,11 @@ async def opened(
             service.is_accepting = False
             for stop in service.at_stop:
                 await stop()
+
+
+def _job_threads(settings: Settings) -> int:
+    """Return the number of job threads: in a cluster more, since each waits for its appends."""
+    return max(settings.fleet.job_threads, CLUSTER_JOB_THREADS if settings.cluster.servers else 0)
 
 
 def _fleet(settings: Settings, shared: SharedResources) -> Fleet:
@@ -425,10 +441,12 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     # Imported objects are never freed. A garbage collection that visits them would stop all requests for 0.1 s.
     gc.freeze()
     supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
+    node = node_of(settings)
     async with (
         bound_servers(settings, renewal) as (rest, rpc),
-        opened(settings, on_beat=supervision.beat) as service,
+        opened(settings, on_beat=supervision.beat, cluster=node) as service,
         renewing(renewal, service),
+        _joined(node, service),
         supervision.until_stopped() as stop,
     ):
 
@@ -440,6 +458,52 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
 
         await run_servers(service, rest, rpc, stop, announce)
     get_log("daemon").info("stopped")
+
+
+def node_of(settings: Settings) -> ClusterNode | None:
+    """Return the node of a cluster; None without one. Raise MISSING_EXTRA or CLUSTER_UNUSABLE."""
+    if not settings.cluster.servers:
+        return None
+    # Imported here, so that only a node of a cluster loads the client of the log servers.
+    try:
+        from ebbtide.cluster.node import ClusterNode
+    except ModuleNotFoundError as error:
+        raise Precondition(
+            "cluster.servers requires the extra `cluster`: pip install 'ebbtide[cluster]'",
+            reason="MISSING_EXTRA",
+        ) from error
+    if settings.server.workers > 1:
+        raise Precondition("A node of a cluster has one worker.", reason="CLUSTER_UNUSABLE")
+    encryption = settings.encryption
+    has_key = bool(encryption.master_key_file or encryption.master_key.get_secret_value())
+    if settings.cluster.require_encryption and not has_key:
+        raise Precondition(
+            "The texts of all agents are also on the log servers of a cluster. Set encryption.master_key_file, the "
+            "same on each node, or cluster.require_encryption to false.",
+            reason="CLUSTER_UNUSABLE",
+        )
+    return ClusterNode(settings.cluster, settings.store, shares_keys=settings.access.authentication != "off")
+
+
+async def _open_node(life: contextlib.AsyncExitStack, node: ClusterNode, data: DataDirectory) -> None:
+    """Connect a node to its cluster, until the end of `life`. Its data directory takes agents from the log."""
+    life.callback(_careful("cluster", node.close))
+    await asyncio.to_thread(node.open, data.keys.master_fingerprint())
+    data.replication = node.ownership
+    data.keys.fetch = node.ownership.data_keys
+
+
+@contextlib.asynccontextmanager
+async def _joined(node: ClusterNode | None, service: Service) -> AsyncIterator[None]:
+    """Be a node of the cluster within the block, if there is one."""
+    if node is None:
+        yield
+        return
+    service.peers, service.cluster = node.peers, node.membership
+    service.before_stop.append(node.drain)
+    answer_others(service, node.peers)
+    async with node.joined(service.fleet):
+        yield
 
 
 @contextlib.asynccontextmanager
@@ -473,6 +537,8 @@ async def run_servers(
         stopping.cancel()
         begun_s = asyncio.get_running_loop().time()
         get_log("daemon").info("stopping")
+        for prepare in service.before_stop:
+            await prepare()
         service.is_accepting = False
         service.fleet.wake_waiters()
         service.transfers.stop()

@@ -28,6 +28,7 @@ MIB = 1 << 20
 _URL = re.compile(r"https?://[^\s/@?#]++(?:/[^\s@?#]*+)?")
 _MODEL_NAME = re.compile(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,299}")
 _VISIBLE = re.compile(r"[\x21-\x7e]*+")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _DURATION = re.compile(r"-?\d{1,9}(?:ms|s|m|h)?")
 
 
@@ -415,6 +416,72 @@ class ProxySettings(_Section):
     )
 
 
+class ClusterSettings(_Section):
+    """Several nodes with one log; see docs/cluster.md."""
+
+    servers: tuple[str, ...] = Field(
+        (),
+        description="Addresses of the log servers (NATS), such as nats://a:4222. Empty: this daemon is alone.",
+    )
+    name: str = Field("ebbtide", description="Name of the cluster; several can use the same log servers.")
+    node: str = Field("", description="Name of this node. Empty: the name of the machine.")
+    host: str = Field("127.0.0.1", description="Address at which the other nodes connect to this one.")
+    port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        8422, description="Port for the other nodes; 0 selects a free one."
+    )
+    advertise: str = Field(
+        "", description="Host and port that the other nodes use. Empty: `cluster.host` and `cluster.port`."
+    )
+    secret_file: str = Field(
+        "", description="File with the secret that all nodes share, at least 16 bytes; required in a cluster."
+    )
+    credentials_file: str = Field("", description="NATS credentials file, if the log servers need one.")
+    tls_ca_file: str = Field("", description="Certificate authority of the log servers, for TLS.")
+    require_encryption: bool = Field(
+        True,
+        description="Refuse to start without a master key: the texts of all agents are also on the log servers.",
+    )
+    monitor_urls: tuple[str, ...] = Field(
+        (),
+        description="Monitoring addresses of the log servers. Empty: port 8222 of each host in `cluster.servers`.",
+    )
+    allow_unsynced_log: bool = Field(
+        False,
+        description="Start although the log servers may not sync each record (`sync_interval: always`), or their "
+        "monitoring does not answer. A power failure can then lose acknowledged writes.",
+    )
+    lease_s: Annotated[float, Field(ge=1, le=600)] = Field(
+        12, description="Seconds after which the agents of a silent node move to others."
+    )
+    renew_s: Annotated[float, Field(ge=0.1, le=60)] = Field(
+        3, description="Seconds between two renewals of the lease."
+    )
+    append_timeout_s: Annotated[float, Field(ge=1, le=600)] = Field(
+        20, description="Seconds after which an unanswered append counts as in doubt."
+    )
+    moves_at_once: Annotated[int, Field(ge=1, le=4096)] = Field(
+        64, description="Slots that are handed over at a time."
+    )
+    drain_s: Annotated[float, Field(ge=0, le=600)] = Field(
+        20, description="Most seconds that a stop waits until the agents have moved to other nodes."
+    )
+
+    @field_validator("name", "node")
+    @classmethod
+    def _is_token(cls, value: str) -> str:
+        if value and not _TOKEN.fullmatch(value):
+            raise ValueError("must be 1 to 63 of a-z, A-Z, 0-9, - and _")
+        return value
+
+    @model_validator(mode="after")
+    def _is_renewed_in_time(self) -> Self:
+        if self.renew_s * 3 > self.lease_s:
+            raise ValueError("renew_s must be at most a third of lease_s")
+        if self.servers and not self.secret_file:
+            raise ValueError("secret_file is required in a cluster")
+        return self
+
+
 class LimitSettings(_Section):
     """Limits on requests."""
 
@@ -596,6 +663,7 @@ class Settings(BaseSettings):
     search: SearchSettings = DEFAULT_SEARCH
     mcp: McpSettings = McpSettings.model_construct()
     proxy: ProxySettings = ProxySettings.model_construct()
+    cluster: ClusterSettings = ClusterSettings.model_construct()
     limits: LimitSettings = LimitSettings.model_construct()
     log: LogSettings = LogSettings.model_construct()
     metrics: MetricsSettings = MetricsSettings.model_construct()

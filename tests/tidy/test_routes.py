@@ -114,6 +114,7 @@ def test_reasons_on_the_page_exist() -> None:
     words -= {"POST", "PUT", "PATCH", "GET", "DELETE", "HEAD"}
     words = {word for word in words if not word.startswith("NaN")}
     at_start_only = {
+        "CLUSTER_UNUSABLE",
         "DATA_DIRECTORY_LOCKED",
         "INSECURE_BIND",
         "KEY_FILE_UNUSABLE",

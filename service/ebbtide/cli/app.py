@@ -61,6 +61,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "keys": ("ebbtide.cli.commands.keys", "keys", LOOK),
     "audit": ("ebbtide.cli.commands.audit", "audit", LOOK),
     "encryption": ("ebbtide.cli.commands.encryption", "encryption", LOOK),
+    "cluster": ("ebbtide.cli.commands.cluster", "cluster", LOOK),
     "backup": ("ebbtide.cli.commands.backup", "backup", MOVE),
     "restore": ("ebbtide.cli.commands.restore", "restore", MOVE),
     "export": ("ebbtide.cli.commands.export", "export", MOVE),

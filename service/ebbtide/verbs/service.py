@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field
 
@@ -29,6 +29,9 @@ from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import Settings
 from ebbtide.verbs.requests import Request, Response, read_bounded
 from ebbtide.verbs.transfers import Transfers
+
+if TYPE_CHECKING:
+    from ebbtide.cluster.membership import Membership
 
 T = TypeVar("T")
 
@@ -59,9 +62,13 @@ class Service:
     renewal: Renewal | None = None
     """The certificates of both ports; None without TLS."""
     peers: Peers | None = None
-    """The other workers of this daemon; None without workers."""
+    """The other workers of this daemon, or the other nodes of its cluster; None without them."""
+    cluster: Membership | None = None
+    """The lease and the slots of this node of a cluster; None without a cluster."""
     is_accepting: bool = True
     """Whether requests are accepted; False once a stop begins."""
+    before_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """Calls when a stop begins, while requests are still answered."""
     at_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """Calls at a stop of the daemon, after the servers and before the agents close."""
 
@@ -268,6 +275,10 @@ async def get_readiness(service: Service, _: Request = EMPTY) -> Readiness:
     """Return whether requests are accepted: yes if ready or degraded (200), no if unavailable (503)."""
     if not service.is_accepting:
         return Readiness(status="unavailable", reasons=["the daemon is stopping"])
+    if service.cluster is not None and not service.cluster.has_lease:
+        return Readiness(status="unavailable", reasons=["this node has no lease in its cluster"])
+    if service.cluster is not None and service.cluster.is_leaving:
+        return Readiness(status="unavailable", reasons=["this node is leaving its cluster"])
     reasons = []
     state = await service.model_client.state()
     if not state.available or service.model_client.troubled:

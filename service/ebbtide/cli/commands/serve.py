@@ -51,6 +51,11 @@ def serve(
         int | None,
         typer.Option("--workers", min=1, help="Number of worker processes. Each serves its own agents."),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="Addresses of the log servers, with commas: be a node of a cluster."),
+    ] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Name of this node of the cluster.")] = None,
     model: Model = None,
     model_url: Annotated[str | None, typer.Option("--model-url", help="Address of the model server.")] = None,
     model_name: Annotated[
@@ -90,6 +95,7 @@ def serve(
             "workers": workers,
             "allow_insecure": True if allow_insecure else None,
         },
+        "cluster": {"servers": None if cluster is None else tuple(cluster.split(",")), "node": node},
         "access": {"authentication": authentication},
         "language": {"model": model, "base_url": model_url, "model_name": model_name},
         "log": {"format": log_format, "level": log_level},

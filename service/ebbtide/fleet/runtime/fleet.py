@@ -62,8 +62,11 @@ BATCH_EVENTS = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, Even
 MAX_CONCURRENT_LOADS = 4
 """Most agents loaded at a time. More would delay the jobs of open agents, so that none becomes idle."""
 
-PASSING = ("AGENT_BEING_ERASED", "AGENT_BEING_RESTORED")
+PASSING = ("AGENT_BEING_ERASED", "AGENT_BEING_RESTORED", "STORE_BEHIND", "NOT_ENOUGH_LOG_SERVERS")
 """Reasons why an agent cannot be opened for a moment."""
+
+MOVE_TIMEOUT_S = 2.0
+"""How long a request waits for an agent that is moving to this node of a cluster."""
 
 
 class Fleet:
@@ -93,6 +96,8 @@ class Fleet:
         self._creating = asyncio.Lock()
         self._restoring: set[AgentId] = set()
         self._room = Notifier()
+        self.moved = Notifier()
+        """Notified when this node of a cluster has come to own agents."""
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
         self._loading = Loading(shared, defaults, self._on_events)
@@ -104,6 +109,7 @@ class Fleet:
         """Agents whose data failed its checks, with the error reason, until they open well or are replaced."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._is_stopping = False
         self._log = get_log("fleet")
 
@@ -116,6 +122,9 @@ class Fleet:
         self._background = [in_background(self._resume()), in_background(self.memory_budget.enforce_limit())]
 
     async def _resume(self) -> None:
+        if self.data.replication is not None:
+            # Agents are resumed when their slots are taken.
+            return
         marked = await self.on_pool(self.data.marked)
         if marked:
             self._log.info("resuming work", agents=len(marked))
@@ -131,6 +140,9 @@ class Fleet:
                 # Deleted after its work marker was read.
                 return
             except EbbtideError as error:
+                if error.reason == "AGENT_MOVING":
+                    # Its owner resumes it.
+                    return
                 if isinstance(error, Exhausted) or error.reason in PASSING:
                     await self._room.wait(1.0)
                     continue
@@ -147,9 +159,10 @@ class Fleet:
     async def stop(self) -> None:
         """Close every agent. Waiting batches stay in the inboxes."""
         self._is_stopping = True
-        for task in self._background:
+        background = [*self._background, *self._tasks]
+        for task in background:
             task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.gather(*background, return_exceptions=True)
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
         await asyncio.gather(
             *(self.close(agent_id) for agent_id in list(self._agents)), return_exceptions=True
@@ -193,12 +206,16 @@ class Fleet:
 
     async def _open(self, agent_id: AgentId, options: CreateOptions) -> tuple[Agent, bool]:
         is_new = False
+        await self._await_move(agent_id)
         while True:
             self._refuse_when_unavailable(agent_id)
             # No await between finding the agent and counting its user.
             agent = self._agents.get(agent_id)
-            if agent is not None:
+            if agent is not None and not agent.workspace.store.is_behind:
                 return agent, is_new
+            if agent is not None:
+                await self.close(agent_id)
+                continue
             if agent_id in self._closing:
                 await asyncio.wait([self._closing[agent_id]])
             elif agent_id in self._opening:
@@ -208,6 +225,17 @@ class Fleet:
                 self._opening[agent_id] = opening
                 opening.add_done_callback(lambda task: self._opened(agent_id, task))
                 is_new = await asyncio.shield(opening)
+
+    async def _await_move(self, agent_id: AgentId) -> None:
+        """Wait a moment if the agent is moving between nodes of a cluster."""
+        if self.data.replication is None:
+            return
+        deadline_s = self.shared.clock.monotonic_s() + MOVE_TIMEOUT_S
+        while not self.data.owns(agent_id) and not self._is_stopping:
+            left_s = deadline_s - self.shared.clock.monotonic_s()
+            if left_s <= 0:
+                return
+            await self.moved.wait(left_s)
 
     def _opened(self, agent_id: AgentId, task: asyncio.Task[bool]) -> None:
         del self._opening[agent_id]
@@ -228,6 +256,8 @@ class Fleet:
 
     def _refuse_when_replaced(self, agent_id: AgentId) -> None:
         if not self.data.owns(agent_id):
+            if self.data.replication is not None:
+                raise self.data.replication.refusal()
             raise Internal(f"worker {self.data.shard.index} does not own the agent")
         if agent_id in self._deleting:
             raise Precondition("the agent is being deleted", reason="AGENT_BEING_ERASED")
@@ -270,6 +300,9 @@ class Fleet:
             async with self._loads:
                 await self.memory_budget.close_idle()
                 workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, options))
+            workspace.store.on_behind = partial(self._ask_to_take_again, agent_id)
+            if self.data.replication is not None:
+                self.data.replication.log(agent_id).on_long = workspace.store.on_behind
             agent = Agent(agent_id, workspace, counts, self.shared, self._request_turn)
             self._agents[agent_id] = agent
             self.unresumed.pop(agent_id, None)
@@ -287,6 +320,49 @@ class Fleet:
             agent.recount()
         if self.event_streams.is_watched(agent_id) and self._loop is not None:
             self._loop.call_soon_threadsafe(self.event_streams.notify, agent_id)
+
+    # --- a cluster ---------------------------------------------------------------------------------
+
+    def _ask_to_take_again(self, agent_id: AgentId) -> None:
+        """Take an agent again whose file may lack what the log has, or whose log is long. Runs on the pool."""
+        if self._loop is not None and not self._is_stopping:
+            self._loop.call_soon_threadsafe(lambda: self._in_background(self._take_again(agent_id)))
+
+    async def _take_again(self, agent_id: AgentId) -> None:
+        await self.close(agent_id)
+        await self._resume_one(agent_id)
+
+    async def adopt(self, agent_id: AgentId) -> None:
+        """Complete the file of an agent that this node has come to own, and resume its work."""
+        busy = (self._agents, self._opening, self._deleting, self._restoring)
+        if any(agent_id in one for one in busy) or not self.data.owns(agent_id):
+            return
+        taking = self._in_background(self._taken(agent_id))
+        self._opening[agent_id] = taking
+        taking.add_done_callback(lambda task: self._opened(agent_id, task))
+        if await taking:
+            await self._resume_one(agent_id)
+
+    async def _taken(self, agent_id: AgentId) -> bool:
+        """Complete the file of an agent. Return whether it has work."""
+        if agent_id in self._closing:
+            await asyncio.wait([self._closing[agent_id]])
+        async with self._loads:
+            return await self.on_pool(lambda: self.data.exists(agent_id) and self.data.is_marked(agent_id))
+
+    async def release(self, keeps: Callable[[AgentId], bool]) -> None:
+        """Close every agent that `keeps` refuses, and wait for those that are being opened or closed."""
+        leaving = [one for one in {*self._agents, *self._opening, *self._closing} if not keeps(one)]
+        opening = [self._opening[one] for one in leaving if one in self._opening]
+        await asyncio.gather(*opening, return_exceptions=True)
+        await asyncio.gather(*map(self.close, leaving), return_exceptions=True)
+
+    def _in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run work that ends with the fleet."""
+        task = in_background(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _reserve_room(self) -> None:
         """Take one of `max_open` places. If none is free, close the least recently used idle agent."""
@@ -448,7 +524,7 @@ class Fleet:
         found: list[AgentSummary] = []
         last = ""
         for directory, meta in agents_within(self.data, covers, after):
-            if not self.data.shard.owns(directory):
+            if not self.data.owns_directory(directory):
                 continue
             if len(found) == count:
                 # The caller sees where to continue, so it must be an agent that the caller may know of.

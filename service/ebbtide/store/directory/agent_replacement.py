@@ -208,13 +208,20 @@ class AgentReplacement:
             sync_directory(self._agents)
 
     def install(
-        self, name: str, staged: Path, fingerprint: str, agent_id: AgentId, entry: AuditEntry
+        self,
+        name: str,
+        staged: Path,
+        fingerprint: str,
+        agent_id: AgentId,
+        entry: AuditEntry,
+        on_prepared: Callable[[], None] = lambda: None,
     ) -> None:
         """Move the directory `staged` into place, and replace an agent that is there. Both must be closed.
 
         The audit log of the new agent gets `entry`; the log of erased agents gets the replaced one. `fingerprint`
-        identifies the key that encrypts the new store, if there is one. After an interruption at any moment the next
-        start has the old agent or the new one, whole.
+        identifies the key that encrypts the new store, if there is one. `on_prepared` is called when the content of the
+        new store is complete. After an interruption at any moment the next start has the old agent or the new one,
+        whole.
         """
         place, aside = self._agents / name, self._agents / f"{_REPLACED}{name}"
         self.bring_back(name)
@@ -223,6 +230,7 @@ class AgentReplacement:
                 # An earlier replacement is complete but not logged.
                 self._settle_replacement(name)
             self._prepare(name, staged, entry)
+            on_prepared()
             sync_directory(staged)
             self._keys.mark_arriving(name, fingerprint)
             if place.exists():

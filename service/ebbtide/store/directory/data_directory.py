@@ -42,6 +42,7 @@ from ebbtide.store.durable import remove_fresh_files, sync_directory
 from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.lmdb.environment import DATA_FILE, refuse_other_format
 from ebbtide.store.lmdb.lmdb_store import Beginning, LmdbStore, begin_empty
+from ebbtide.store.lmdb.replica import Replica
 from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.store.process_lock import ProcessLock
 from ebbtide.store.translation import translated
@@ -49,6 +50,8 @@ from ebbtide.telemetry import get_log
 
 if TYPE_CHECKING:
     from ebbtide.store.encryption.seal import MasterKey, Seal
+    from ebbtide.store.journal import Journal
+    from ebbtide.store.replication import Log, Replication
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 STAGED = "agent"
@@ -90,6 +93,8 @@ class DataDirectory:
         self._recovering = threading.Lock()  # LMDB opens a path once per process
         self.shard = WHOLE
         """The agents that this process opens."""
+        self.replication: Replication | None = None
+        """The log of the cluster, if this node belongs to one."""
         self.creating = ProcessLock(self.agents)
         """Locked while a quota of agents is checked and a new agent is created."""
 
@@ -123,7 +128,11 @@ class DataDirectory:
 
     def owns(self, agent_id: AgentId) -> bool:
         """Return whether this process may open the agent: LMDB environments have one owner."""
-        return self.shard is WHOLE or self.shard.owns(directory_name(agent_id))
+        return self.owns_directory(directory_name(agent_id))
+
+    def owns_directory(self, name: str) -> bool:
+        """Return whether this process may open the agent in a directory."""
+        return self.shard.owns(name) and (self.replication is None or self.replication.owns(name))
 
     def _clean_up(self) -> None:
         """Finish what the previous process was interrupted in, and remove its transfers. One error stops no other."""
@@ -172,16 +181,44 @@ class DataDirectory:
     def exists(self, agent_id: AgentId) -> bool:
         """Return whether the agent exists. Recover a lost `meta.json`.
 
-        May open the store, so only the caller that opens or deletes the agent may call it.
+        In a cluster, take the agent: complete its file from the log. May open the store, so only the caller that opens
+        or deletes the agent may call it.
         """
         name = directory_name(agent_id)
         self._lock.confirm()
         self._replacement.bring_back(name)
+        if self.replication is not None:
+            if not self.replication.take(agent_id, self.agents / name):
+                return False
+            self._note_taken(name, self.replication)
         if self.meta(name) is not None:
             return True
         if not (self.agents / name / DATA_FILE).exists():
             return False
         return self._recovered(name) is not None
+
+    def _note_taken(self, directory: str, replication: Replication) -> None:
+        """Write the keys and `meta.json` after the log has completed a file. Mark the agent if it has work."""
+        keys = replication.data_keys(directory)
+        if keys is not None and keys != self.keys.content(directory):
+            self.keys.put(directory, keys)
+        with self._recovering:
+            agent_id = self._recover(directory)
+        meta = self.meta(directory)
+        if agent_id is None or meta is None:
+            return
+        if meta.counts.pending_batches or meta.counts.owed_passes:
+            self.mark(agent_id)
+
+    def _share_keys(self, directory: str) -> None:
+        """Give the other nodes of a cluster the wrapped keys of an agent, as they are here."""
+        if self.replication is not None:
+            content = self.keys.content(directory)
+            if content != self.replication.data_keys(directory):
+                self.replication.put_data_keys(directory, content)
+
+    def _log_of(self, agent_id: AgentId) -> Log | None:
+        return None if self.replication is None else self.replication.log(agent_id)
 
     def _recovered(self, directory: str) -> AgentId | None:
         """Write a lost `meta.json` again and return the agent's id. Raise AGENT_ID_MISMATCH for another agent's."""
@@ -226,6 +263,7 @@ class DataDirectory:
             max_map_bytes=self.max_map_bytes,
             seal_of=partial(self.keys.seal_of, path.name),
             confirm=self._lock.confirm,
+            journal=self._log_of(agent_id),
         )
         try:
             identity = store.read(lambda txn: txn.meta.identity)
@@ -268,7 +306,9 @@ class DataDirectory:
                         txn.events.restart_beyond(beyond)
                     begin(txn)
 
-                store = self.create_unplaced(path, identity, seal, begin_beyond)
+                self._share_keys(path.name)
+                log = self._log_of(AgentId(identity.agent_id))
+                store = self.create_unplaced(path, identity, seal, begin_beyond, log)
                 self.write_meta(identity, AgentCounts(), store.sealed_with)
                 sync_directory(self.agents)
         except OSError as error:
@@ -276,7 +316,12 @@ class DataDirectory:
         return store
 
     def create_unplaced(
-        self, path: Path, identity: Identity, seal: Seal | None, begin: Beginning = begin_empty
+        self,
+        path: Path,
+        identity: Identity,
+        seal: Seal | None,
+        begin: Beginning = begin_empty,
+        journal: Journal | None = None,
     ) -> LmdbStore:
         """Create a store in a given directory, encrypted if there is a seal."""
         return LmdbStore.create(
@@ -287,6 +332,7 @@ class DataDirectory:
             seal=seal,
             begin=begin,
             confirm=self._lock.confirm,
+            journal=journal,
         )
 
     def write_meta(self, identity: Identity, counts: AgentCounts, sealed_with: str | None = None) -> None:
@@ -314,9 +360,29 @@ class DataDirectory:
     def erase(self, agent_id: AgentId, entry: AuditEntry) -> AuditRecord:
         """Delete an agent's files for good, also across a crash. Return the record in the log of erased agents."""
         self._lock.confirm()
+        log = self._log_of(agent_id)
+        if log is not None:
+            # First: otherwise the log would bring the agent back after an interruption.
+            log.append_gone()
         record = self._replacement.erase(directory_name(agent_id), agent_id, entry)
+        self._share_keys(directory_name(agent_id))
         self.unmark(agent_id)
         return record
+
+    def discard_copies(self, discard: Callable[[str, Path], bool]) -> int:
+        """Call `discard` for the directory of each agent that another node of a cluster owns.
+
+        It deletes a copy that is obsolete and returns whether it did. Return how many were deleted.
+        """
+        discarded = 0
+        for name in list(self.directories()):
+            if self.owns_directory(name) or not discard(name, self.agents / name):
+                continue
+            if self.replication is not None and self.replication.data_keys(name) is None:
+                self.keys.destroy(name)
+            self._remove_marker(name)
+            discarded += 1
+        return discarded
 
     # --- transfers ---------------------------------------------------------------------------------
 
@@ -382,7 +448,20 @@ class DataDirectory:
         self.mark(agent_id)
         meta = read_meta(staged)
         fingerprint = "" if meta is None else meta.key_fingerprint
-        self._replacement.install(directory_name(agent_id), staged, fingerprint, agent_id, entry)
+        log = self._log_of(agent_id)
+
+        def append_content() -> None:
+            if log is not None:
+                self._share_keys(directory_name(agent_id))
+                copy = Replica(staged, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
+                rewritten = log.rewrite(copy.content())
+                copy.apply([], rewritten.head, rewritten.start)
+                log.erase_before(rewritten.start)
+
+        self._replacement.install(
+            directory_name(agent_id), staged, fingerprint, agent_id, entry, append_content
+        )
+        self._share_keys(directory_name(agent_id))
 
     # --- work markers ------------------------------------------------------------------------------
 
@@ -394,6 +473,10 @@ class DataDirectory:
             sync_directory(self.work)
         except OSError as error:
             raise translated(error, self.work) from error
+
+    def is_marked(self, agent_id: AgentId) -> bool:
+        """Return whether the agent may have work to do."""
+        return (self.work / directory_name(agent_id)).exists()
 
     def unmark(self, agent_id: AgentId) -> None:
         """Note that the agent is idle. Not synced: a stale marker is harmless."""

@@ -106,6 +106,8 @@ class DataKeys:
         self.path = path
         self._confirm = confirm
         self._master = master
+        self.fetch: Callable[[str], bytes | None] = lambda _: None
+        """Returns the file of an agent's wrapped keys on other nodes of a cluster."""
         self._changing = threading.RLock()
         self._staged: dict[tuple[str, str], Path] = {}
         """The path of each staged store, by the directory of its owner and the fingerprint of its key."""
@@ -153,11 +155,21 @@ class DataKeys:
         """Return whether the agent of a directory has keys."""
         return (self.path / directory).exists()
 
+    def content(self, directory: str) -> bytes | None:
+        """Return the file of an agent's wrapped keys; None without one."""
+        return self._read(directory)
+
+    def put(self, directory: str, content: bytes) -> None:
+        """Replace the file of an agent's wrapped keys, durably."""
+        with self._changing:
+            self._write(directory, content)
+
     def seal_of(self, directory: str, fingerprint: str) -> Seal:
         """Return the seal of the agent's key with this fingerprint. Raise DATA_KEY_MISSING if there is none."""
-        for seal in self._seals(self._file(directory), directory):
-            if seal.fingerprint == fingerprint:
-                return seal
+        for read in (self._read, self.fetch):
+            for seal in self._seals(_parsed(read(directory)), directory):
+                if seal.fingerprint == fingerprint:
+                    return seal
         raise Precondition(
             f"The key {fingerprint} of this agent is missing: it was destroyed, or its file in keys/ was not "
             "copied.",
@@ -346,13 +358,7 @@ class DataKeys:
         return self._master
 
     def _file(self, directory: str) -> WrappedKeys:
-        content = self._read(directory)
-        if content is None:
-            return WrappedKeys("", [])
-        try:
-            return msgspec.json.decode(content, type=WrappedKeys)
-        except msgspec.DecodeError as error:
-            raise Corrupted("The agent's key file cannot be read.", reason="STORE_CORRUPTED") from error
+        return _parsed(self._read(directory))
 
     def _keep(self, directory: str, file: WrappedKeys) -> None:
         self._write(directory, msgspec.json.format(msgspec.json.encode(file), indent=2))
@@ -376,3 +382,13 @@ class DataKeys:
             replace_file(self.path / name, content)
         except OSError as error:
             raise translated(error, self.path) from error
+
+
+def _parsed(content: bytes | None) -> WrappedKeys:
+    """Return the keys in a file; none without one. Raise STORE_CORRUPTED."""
+    if content is None:
+        return WrappedKeys("", [])
+    try:
+        return msgspec.json.decode(content, type=WrappedKeys)
+    except msgspec.DecodeError as error:
+        raise Corrupted("The agent's key file cannot be read.", reason="STORE_CORRUPTED") from error

@@ -1,0 +1,182 @@
+"""`ebbtide cluster`: create a cluster on the log servers, show its state, and move agents into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ebbtide.cli.console import counted, out, say, write_json
+from ebbtide.cli.daemon_settings import given, settings_in_force
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.options import Json, MasterKeyFile
+
+if TYPE_CHECKING:
+    from ebbtide.cluster.jetstream import Servers
+    from ebbtide.settings import ClusterSettings
+
+cluster = typer.Typer(no_args_is_help=True, help="Create a cluster, show its state, and move agents into it.")
+
+Addresses = Annotated[
+    str | None,
+    typer.Option("--servers", help="Addresses of the log servers, with commas; else cluster.servers."),
+]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the cluster; else cluster.name.")]
+Config = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]
+
+
+@cluster.command("init")
+def init(
+    servers: Addresses = None,
+    name: Name = None,
+    replicas: Annotated[
+        int, typer.Option("--replicas", min=1, max=5, help="Copies of each stream, on as many log servers.")
+    ] = 3,
+    slots: Annotated[int, typer.Option("--slots", min=1, max=16384, help="Slots of agents.")] = 1024,
+    log_streams: Annotated[
+        int, typer.Option("--log-streams", min=1, max=64, help="Streams that share the log.")
+    ] = 4,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Create the streams of a cluster on the log servers. Once; the numbers of slots and streams are fixed."""
+    with _connected(servers, name, config) as (connection, settings):
+        streams = connection.create(
+            settings.name, slot_count=slots, log_streams=log_streams, replicas=replicas
+        )
+    if as_json:
+        write_json({"cluster": settings.name, "streams": streams, "slots": slots, "replicas": replicas})
+        return
+    say(
+        f"Created the cluster {settings.name}: {counted(len(streams), 'stream')} with {replicas} copies each."
+    )
+    say("Start each node with --cluster and a secret_file that all nodes share; see docs/cluster.md.", "dim")
+
+
+@cluster.command("status")
+def status(
+    servers: Addresses = None, name: Name = None, config: Config = None, as_json: Json = False
+) -> None:
+    """Show the nodes that have a lease, their slots, and how many agents have a log."""
+    with _connected(servers, name, config) as (connection, settings):
+        found = _status(connection, settings)
+    if as_json:
+        write_json(found)
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("node", "address", "version", "slots", "state"):
+        table.add_column(title)
+    for node in found["nodes"]:
+        table.add_row(node["name"], node["address"], node["version"], str(node["slots"]), node["state"])
+    out().print(table)
+    say(
+        f"{counted(found['agents'], 'agent')} in {counted(found['slots'], 'slot')}, "
+        f"{found['unowned_slots']} of them without a node."
+    )
+
+
+@cluster.command("adopt")
+def adopt(
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="The data directory; no daemon may use it.")
+    ] = None,
+    master_key_file: MasterKeyFile = None,
+    servers: Addresses = None,
+    name: Name = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Move the agents of a single machine into a cluster. Agents that the cluster has already are left out."""
+    from ebbtide.cli.offline import locked
+
+    with (
+        _connected(servers, name, config) as (connection, settings),
+        locked(data_dir, master_key_file) as (data, _),
+    ):
+        from ebbtide.cluster.adoption import adopt_all
+
+        done = adopt_all(data, connection, settings)
+    if as_json:
+        write_json({"adopted": done.adopted, "left_out": done.left_out})
+        return
+    say(f"Moved {counted(len(done.adopted), 'agent')} into the cluster.")
+    for agent_id, why in done.left_out.items():
+        say(f"Left out {agent_id}: {why}")
+
+
+@cluster.command("repair")
+def repair(
+    agent_id: Annotated[str, typer.Argument(metavar="AGENT", help="The agent whose log is to be replaced.")],
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="The data directory of its owner; no daemon may use it.")
+    ] = None,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Replace the log even if it has later records than the file.")
+    ] = False,
+    master_key_file: MasterKeyFile = None,
+    servers: Addresses = None,
+    name: Name = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Replace a log that is damaged or lacks records (LOG_BEHIND) by the content of the agent's file on this node."""
+    from ebbtide.cli.offline import locked
+    from ebbtide.ids import parse_agent_id
+
+    with (
+        _connected(servers, name, config) as (connection, settings),
+        locked(data_dir, master_key_file) as (data, _),
+    ):
+        from ebbtide.cluster.adoption import repair as repair_log
+
+        done = repair_log(data, connection, settings, parse_agent_id(agent_id), discards=discard)
+    if as_json:
+        write_json({"agent_id": agent_id, "file_head": done.file_head, "log_head": done.log_head})
+        return
+    say(
+        f"The log of {agent_id} has the content of the file now. The file ended with record {done.file_head}, "
+        f"the log with record {done.log_head}."
+    )
+
+
+def _status(connection: Servers, settings: ClusterSettings) -> dict[str, Any]:
+    from ebbtide.cluster.status import read_status
+
+    return read_status(connection, settings)
+
+
+@contextmanager
+def _connected(
+    servers: str | None, name: str | None, config: Path | None
+) -> Iterator[tuple[Servers, ClusterSettings]]:
+    """Connect to the log servers for the block."""
+    flags = {"cluster": {"servers": None if servers is None else tuple(servers.split(",")), "name": name}}
+    # The commands that only talk to the log servers need no secret.
+    flags["cluster"]["secret_file"] = "-" if servers else None
+    settings = settings_in_force(given(flags), config).cluster
+    if not settings.servers:
+        raise Failure("No log servers are configured.", ExitCode.USAGE, hint="Pass --servers nats://a:4222.")
+    try:
+        from ebbtide.cluster.jetstream import Servers
+        from ebbtide.cluster.log import NoAnswer
+    except ModuleNotFoundError:
+        raise Failure(
+            "The client of the log servers is not installed.",
+            ExitCode.UNAVAILABLE,
+            hint="pip install 'ebbtide[cluster]'",
+        ) from None
+    connection = Servers(
+        settings.servers, credentials_file=settings.credentials_file, tls_ca_file=settings.tls_ca_file
+    )
+    try:
+        connection.connect()
+        yield connection, settings
+    except NoAnswer as error:
+        raise Failure(f"The log servers do not answer: {error}.", ExitCode.UNAVAILABLE) from None
+    finally:
+        connection.close()

@@ -1,0 +1,350 @@
+"""The log servers: NATS JetStream. The only module that imports `nats`.
+
+One connection on a thread of its own. Every other thread calls blocking functions. The documents and the logs are in
+streams with file storage; a stream is read at its leader, but for the records of a replay, which any server may return:
+such a read may be stale, and the hash chain and the append after it show that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+import nats
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from ebbtide.cluster.log import NoAnswer, Record, Refused
+from ebbtide.cluster.names import Names, settings_subject, state_stream
+from ebbtide.errors import Precondition, Unavailable
+from ebbtide.store.codec import make_known
+from ebbtide.telemetry import get_log
+
+T = TypeVar("T")
+
+EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
+WRONG_LAST_SEQUENCE: Final = 10071
+NO_MESSAGE: Final = 10037
+STREAM_NOT_FOUND: Final = 10059
+SEQUENCE_NOT_FOUND: Final = 10043
+
+REQUEST_S: Final = 2.0
+"""Time-out of one request; the callers repeat what had no answer."""
+
+CONNECT_S: Final = 15.0
+"""How long a start waits for the log servers."""
+
+MAX_READ_BYTES: Final = 8 << 20
+"""Most bytes of one read of records."""
+
+RECORDS_PER_ERASURE: Final = 64
+"""Records that are erased at a time."""
+
+OLDEST_SERVER: Final = (2, 15, 0)
+"""Older servers sync each message alone, and lose records when servers join or leave."""
+
+
+class Created(msgspec.Struct, frozen=True):
+    """The numbers that were fixed when a cluster was created."""
+
+    slot_count: int
+    log_streams: int
+    format: int = 1
+
+
+_Packed = tuple[str, bytes, str, str, bytes]
+make_known(Created, _Packed)
+
+
+class Servers:
+    """One connection to the log servers. Every call blocks and is safe on every thread."""
+
+    def __init__(
+        self, addresses: Sequence[str], *, credentials_file: str = "", tls_ca_file: str = ""
+    ) -> None:
+        self._addresses = list(addresses)
+        self._credentials_file = credentials_file
+        self._tls_ca_file = tls_ca_file
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="log servers", daemon=True)
+        self._thread.start()
+        self._client = Client()
+        self._names = Names("", 1, 1)
+
+    # --- connection --------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Connect. Raise NOT_ENOUGH_LOG_SERVERS without a server, and CLUSTER_UNUSABLE for an older one."""
+        options: dict[str, Any] = {}
+        if self._credentials_file:
+            options["user_credentials"] = self._credentials_file
+        if self._tls_ca_file:
+            options["tls"] = ssl.create_default_context(cafile=self._tls_ca_file)
+
+        async def on_error(error: Exception) -> None:
+            get_log("cluster").debug("log server", error=str(error))
+
+        async def connect() -> None:
+            await self._client.connect(
+                self._addresses,
+                allow_reconnect=True,
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=1,
+                connect_timeout=2,
+                error_cb=on_error,
+                **options,
+            )
+
+        try:
+            self._run(asyncio.wait_for(connect(), CONNECT_S), CONNECT_S + 1)
+        except (OSError, TimeoutError, nats.errors.Error) as error:
+            raise Unavailable(
+                f"No server of cluster.servers answers: {', '.join(self._addresses)}.",
+                reason="NOT_ENOUGH_LOG_SERVERS",
+                retry_after_s=5.0,
+            ) from error
+        version = self._client.connected_server_version
+        if (version.major, version.minor, version.patch) < OLDEST_SERVER:
+            raise Precondition(
+                f"The log server has version {version}; 2.15.0 or later is required.",
+                reason="CLUSTER_UNUSABLE",
+            )
+
+    def close(self) -> None:
+        """Close the connection and end its thread. Idempotent."""
+        if self._loop.is_closed():
+            return
+        with contextlib.suppress(Exception):
+            self._run(asyncio.wait_for(self._client.close(), REQUEST_S), REQUEST_S + 1)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a server is connected now."""
+        return bool(self._client.is_connected)
+
+    def on_change(self, cluster: str, notify: Callable[[], None]) -> None:
+        """Call `notify`, on the thread of the connection, when a lease or the table of slots may have changed."""
+
+        async def changed(_: Msg) -> None:
+            notify()
+
+        for subject in (f"{cluster}.state.slots", f"{cluster}.state.node.>"):
+            self._run(self._client.subscribe(subject, cb=changed), REQUEST_S)
+
+    # --- creating ----------------------------------------------------------------------------------
+
+    def create(self, cluster: str, *, slot_count: int, log_streams: int, replicas: int) -> list[str]:
+        """Create the streams of a cluster. Return their names. Raise CLUSTER_UNUSABLE if the cluster exists."""
+        if self.created(cluster) is not None:
+            raise Precondition(f"The cluster {cluster} exists already.", reason="CLUSTER_UNUSABLE")
+        names = Names(cluster, slot_count, log_streams)
+        common = {"retention": "limits", "storage": "file", "num_replicas": replicas, "allow_direct": True}
+        logs = [
+            {
+                **common,
+                "name": names.log_stream(number),
+                "subjects": [f"{names.log_prefix(number)}.>"],
+                "discard": "new",
+                "duplicate_window": 0,
+                "max_msg_size": 1 << 20,
+            }
+            for number in range(log_streams)
+        ]
+        state = {
+            **common,
+            "name": state_stream(cluster),
+            "subjects": [f"{cluster}.state.>"],
+            "max_msgs_per_subject": 1,
+            "duplicate_window": 0,
+        }
+        for config in (*logs, state):
+            reply = self._api(f"STREAM.CREATE.{config['name']}", config, timeout_s=30.0)
+            if "error" in reply:
+                raise Precondition(
+                    f"The log servers refuse the stream {config['name']}: {reply['error'].get('description')}.",
+                    reason="CLUSTER_UNUSABLE",
+                )
+        self._publish(settings_subject(cluster), msgspec.msgpack.encode(Created(slot_count, log_streams)), 0)
+        return [str(config["name"]) for config in (*logs, state)]
+
+    def created(self, cluster: str) -> Created | None:
+        """Return the numbers that were fixed when a cluster was created; None if it does not exist."""
+        found = self._message(state_stream(cluster), {"last_by_subj": settings_subject(cluster)})
+        return None if found is None else msgspec.msgpack.decode(found[0], type=Created)
+
+    def use(self, names: Names) -> None:
+        """Use the streams of a cluster from now on."""
+        self._names = names
+
+    # --- documents ---------------------------------------------------------------------------------
+
+    def read(self, subject: str) -> tuple[bytes, int] | None:
+        """Return a document and its sequence."""
+        return self._message(self._names.stream_of(subject), {"last_by_subj": subject})
+
+    def write(self, subject: str, data: bytes, expected: int) -> int:
+        """Replace a document that has the sequence `expected`. Return the new sequence."""
+        return self._publish(subject, data, expected)
+
+    def age_s(self, subject: str) -> float:
+        """Return how long ago a document was written, by the clocks of its server and of this machine; for people."""
+        stream = self._names.stream_of(subject)
+        reply = self._api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+        written = reply.get("message", {}).get("time", "")[:19]
+        if not written:
+            return 0.0
+        return time.time() - datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
+
+    def erase(self, subject: str) -> None:
+        """Overwrite and delete a document, if there is one."""
+        found = self.read(subject)
+        if found is not None:
+            self._run(self._erase(self._names.stream_of(subject), [found[1]]), REQUEST_S + 1)
+
+    def subjects(self, prefix: str) -> list[str]:
+        """Return the subjects of a stream that begin with `prefix` and a dot."""
+        stream, found, offset = self._names.stream_of(f"{prefix}.x"), list[str](), 0
+        while True:
+            reply = self._api(f"STREAM.INFO.{stream}", {"subjects_filter": f"{prefix}.>", "offset": offset})
+            if "error" in reply:
+                raise NoAnswer
+            page = reply["state"].get("subjects") or {}
+            found += page
+            offset += len(page)
+            if not page or offset >= reply.get("total", 0):
+                return sorted(found)
+
+    # --- records -----------------------------------------------------------------------------------
+
+    def append(self, subject: str, record: Record, expected: int) -> int:
+        """Append a record. Return its sequence."""
+        packed: _Packed = (record.kind, record.hash, record.author, record.agent_id, record.body)
+        return self._publish(subject, msgspec.msgpack.encode(packed), expected)
+
+    def at(self, subject: str, sequence: int) -> Record | None:
+        """Return the record of an agent at a sequence."""
+        found = self._message(self._names.stream_of(subject), {"seq": sequence}, subject)
+        return None if found is None else _record(*found)
+
+    def last(self, subject: str) -> Record | None:
+        """Return the last record of an agent."""
+        found = self._message(self._names.stream_of(subject), {"last_by_subj": subject})
+        return None if found is None else _record(*found)
+
+    def after(self, subject: str, sequence: int, most: int) -> list[Record]:
+        """Return the next records of an agent after a sequence."""
+        stream = self._names.stream_of(subject)
+        if most == 1:
+            found = self._message(stream, {"seq": sequence + 1, "next_by_subj": subject})
+            return [] if found is None else [_record(*found)]
+        query = {"seq": sequence + 1, "next_by_subj": subject, "batch": most, "max_bytes": MAX_READ_BYTES}
+        return [_record(*found) for found in self._run(self._batch(stream, query), 10 * REQUEST_S)]
+
+    def count(self, subject: str) -> int:
+        """Return how many records an agent has."""
+        reply = self._api(f"STREAM.INFO.{self._names.stream_of(subject)}", {"subjects_filter": subject})
+        if "error" in reply:
+            raise NoAnswer(str(reply["error"]))
+        return int((reply["state"].get("subjects") or {}).get(subject, 0))
+
+    def erase_before(self, subject: str, sequence: int) -> bool:
+        """Overwrite and delete some records of an agent before a sequence. Return whether none is left."""
+        records = self.after(subject, 0, RECORDS_PER_ERASURE)
+        erased = [record.sequence for record in records if record.sequence < sequence]
+        if erased:
+            self._run(self._erase(self._names.stream_of(subject), erased), len(erased) * REQUEST_S)
+        return not erased
+
+    async def _erase(self, stream: str, sequences: Sequence[int]) -> None:
+        """Overwrite and delete records. One that is missing already is no error."""
+
+        async def erase(sequence: int) -> None:
+            query = json.dumps({"seq": sequence, "no_erase": False}).encode()
+            message = await self._client.request(
+                f"$JS.API.STREAM.MSG.DELETE.{stream}", query, timeout=REQUEST_S
+            )
+            reply = json.loads(message.data)
+            if (
+                "error" in reply
+                and reply["error"].get("code") != 404
+                and "no message" not in str(reply["error"])
+            ):
+                raise NoAnswer(str(reply["error"]))
+
+        await asyncio.gather(*map(erase, sequences))
+
+    async def _batch(self, stream: str, query: dict[str, Any]) -> list[tuple[bytes, int]]:
+        """Return messages of a stream, from any of its servers."""
+        inbox, found = self._client.new_inbox(), list[tuple[bytes, int]]()
+        subscription = await self._client.subscribe(inbox)
+        try:
+            await self._client.publish(f"$JS.API.DIRECT.GET.{stream}", json.dumps(query).encode(), inbox)
+            while True:
+                message = await subscription.next_msg(timeout=REQUEST_S)
+                headers = message.headers or {}
+                if "Status" in headers:
+                    if headers["Status"] not in ("204", "404"):
+                        raise NoAnswer
+                    return found
+                found.append((message.data, int(headers["Nats-Sequence"])))
+        finally:
+            await subscription.unsubscribe()
+
+    # --- requests ----------------------------------------------------------------------------------
+
+    def _publish(self, subject: str, data: bytes, expected: int) -> int:
+        reply = self._request(subject, data, {EXPECTED: str(expected)})
+        if "error" in reply:
+            if reply["error"].get("err_code") == WRONG_LAST_SEQUENCE:
+                raise Refused
+            raise NoAnswer(str(reply["error"]))
+        return int(reply["seq"])
+
+    def _message(self, stream: str, query: dict[str, Any], subject: str = "") -> tuple[bytes, int] | None:
+        """Return one message as its leader has it; None if there is none, or it has another subject."""
+        reply = self._api(f"STREAM.MSG.GET.{stream}", query)
+        if "error" in reply:
+            if reply["error"].get("err_code") in (NO_MESSAGE, STREAM_NOT_FOUND):
+                return None
+            raise NoAnswer(str(reply["error"]))
+        message = reply["message"]
+        if subject and message["subject"] != subject:
+            return None
+        return base64.b64decode(message.get("data") or ""), int(message["seq"])
+
+    def _api(self, name: str, query: dict[str, Any], timeout_s: float = REQUEST_S) -> dict[str, Any]:
+        return self._request(f"$JS.API.{name}", json.dumps(query).encode(), None, timeout_s)
+
+    def _request(
+        self, subject: str, data: bytes, headers: dict[str, str] | None, timeout_s: float = REQUEST_S
+    ) -> dict[str, Any]:
+        """Return the response of the servers. Raise NoAnswer."""
+        request = self._client.request(subject, data, timeout=timeout_s, headers=headers)
+        reply: dict[str, Any] = json.loads(self._run(request, timeout_s + 1).data)
+        return reply
+
+    def _run(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout_s)
+        except (TimeoutError, nats.errors.Error, ConnectionError) as error:
+            future.cancel()
+            raise NoAnswer(str(error)) from error
+
+
+def _record(data: bytes, sequence: int) -> Record:
+    kind, digest, author, agent_id, body = msgspec.msgpack.decode(data, type=_Packed)
+    return Record(kind, digest, author, agent_id, body, sequence)

@@ -1,0 +1,445 @@
+"""The log of one agent: how its owner appends to it, and how a node takes the agent. No network code.
+
+Five rules:
+
+1. A commit is appended before it is made. So every acknowledged write is in the log and in the owner's file.
+2. Each append names the sequence of the record before it, and is refused if that is not the last one. This is the
+   fence: a node that was deposed cannot write, however late it wakes up.
+3. No read is trusted: it may be stale. An agent is taken when an empty `own` record was appended directly after the
+   records that were read. That append is fence and read barrier in one.
+4. Each record has the hash of all records before it, back to the latest `rebase` or `gone`, which need none of them. A
+   copy that is no prefix of the log, and a log that has lost records, are detected.
+5. If it is not known whether a record was appended, the agent is closed and taken again. There is no third path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from ebbtide.errors import Corrupted, Unavailable, agent_moving
+from ebbtide.store.chain import NONE_BEFORE, ChainHead
+from ebbtide.store.codec import from_u32, u32
+from ebbtide.store.journal import Delta, Rewritten
+from ebbtide.telemetry import get_log
+
+T = TypeVar("T")
+
+MAX_BODY_BYTES: Final = 512 << 10
+"""A longer body is split into records of the kind `part`."""
+
+RECORDS_PER_READ: Final = 1000
+"""Most records that are read, and applied in one transaction, at a time."""
+
+RETRY_S: Final = (0.05, 0.5)
+"""First and longest pause before the same record is appended again, or the log is read again."""
+
+LONG_LOG_RECORDS: Final = 1000
+"""A log with fewer records is not replaced by the content of its file."""
+
+RECORD_BYTES: Final = 1000
+"""Mean size of a record. A log is replaced when it has about half the size of the file."""
+
+STALE_READ_S: Final = 10.0
+"""How long a log that seems to lack records is read again: longer than an election of its servers."""
+
+
+class Kind(StrEnum):
+    """The kinds of records."""
+
+    DELTA = "delta"
+    """A commit."""
+    PART = "part"
+    """The beginning of the body of a later commit. Without that record it does not count."""
+    OWN = "own"
+    """A node has taken the agent. Without a body."""
+    REBASE = "rebase"
+    """The whole content of a store, which replaces all before it."""
+    REBASE_PART = "rebase_part"
+    """The beginning of the body of a later rebase."""
+    GONE = "gone"
+    """The agent was deleted. Without a body."""
+
+
+class Record(NamedTuple):
+    """A record of the log of an agent."""
+
+    kind: str
+    hash: bytes
+    author: str
+    """The node and its process that appended it."""
+    agent_id: str
+    body: bytes
+    sequence: int = 0
+    """Its place in the stream; 0 before it is appended."""
+
+    @property
+    def head(self) -> ChainHead:
+        """The head of a copy that ends with this record."""
+        return ChainHead(self.sequence, self.hash)
+
+
+class Refused(Exception):
+    """The expected record is not the last one of the agent."""
+
+
+class NoAnswer(Exception):
+    """It is not known whether a record was appended, or nothing could be read."""
+
+
+class Deposed(Exception):
+    """Another node has appended a record."""
+
+
+class Stream(Protocol):
+    """The records of many agents on the log servers. Calls block. Reads may be stale; each may raise NoAnswer."""
+
+    def append(self, subject: str, record: Record, expected: int) -> int:
+        """Append a record after the one with the sequence `expected`; 0: as the first. Return its sequence.
+
+        Raise Refused if another record is the last one, NoAnswer if the outcome is not known.
+        """
+        ...
+
+    def after(self, subject: str, sequence: int, most: int) -> Sequence[Record]:
+        """Return the next records of an agent after a sequence."""
+        ...
+
+    def at(self, subject: str, sequence: int) -> Record | None:
+        """Return the record of an agent at a sequence."""
+        ...
+
+    def last(self, subject: str) -> Record | None:
+        """Return the last record of an agent."""
+        ...
+
+    def count(self, subject: str) -> int:
+        """Return how many records an agent has."""
+        ...
+
+    def erase_before(self, subject: str, sequence: int) -> bool:
+        """Overwrite and delete some records of an agent before a sequence. Return whether none is left."""
+        ...
+
+
+class Copy(Protocol):
+    """The file of an agent on this node, closed."""
+
+    @property
+    def head(self) -> ChainHead:
+        """The last record that the file has; number 0 without a file."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """The first record of the latest rebase that the file has; 0 without one."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        ...
+
+    def content(self) -> Delta:
+        """Return the whole content of the file."""
+        ...
+
+    def apply(self, deltas: Sequence[Delta], head: ChainHead, start: int = 0) -> None:
+        """Apply commits and write the new head, durably and together. Create the file if there is none.
+
+        `start` is the first record of a rebase among them; 0: there is none.
+        """
+        ...
+
+    def put_aside(self) -> None:
+        """Rename the file: it is no prefix of the log."""
+        ...
+
+    def remove(self) -> None:
+        """Delete the file, also one that was put aside: the agent was deleted, or a rebase replaces its content."""
+        ...
+
+
+def hash_of(before: bytes, kind: str, body: bytes) -> bytes:
+    """Return the hash of a record: SHA-256 of the hash before it, its kind and its body."""
+    return hashlib.sha256(before + kind.encode() + body).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The clock and the time-out of appends, in seconds."""
+
+    timeout_s: float = 20.0
+    monotonic_s: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def attempts(self, timeout_s: float | None = None) -> Iterator[None]:
+        """Yield until a time-out, with growing pauses; without one given until that of appends."""
+        pause, longest = RETRY_S
+        deadline = self.monotonic_s() + (self.timeout_s if timeout_s is None else timeout_s)
+        while True:
+            yield
+            if self.monotonic_s() + pause > deadline:
+                return
+            self.sleep(pause)
+            pause = min(2 * pause, longest)
+
+
+class AgentLog:
+    """The log of one agent, as one node uses it: the journal of its store."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        subject: str,
+        agent_id: str,
+        author: str,
+        confirm: Callable[[], None] = lambda: None,
+        timing: Timing | None = None,
+    ) -> None:
+        """`confirm` raises an error unless this node owns the agent now."""
+        self.agent_id = agent_id
+        self.head = ChainHead()
+        """The last record that this node has read or appended; a new store continues there."""
+        self.on_long: Callable[[], None] = lambda: None
+        """Called when the log has become long: the agent should be closed and taken again."""
+        self.erase_later: Callable[[str, int], None] = lambda subject, start: None
+        """Called when the records of a subject before a sequence are to be erased, which takes a while."""
+        self._appended = 0
+        self._long = LONG_LOG_RECORDS
+        self._stream = stream
+        self._subject = subject
+        self._author = author
+        self._timing = timing or Timing()
+        self._confirm = confirm
+
+    def confirm(self) -> None:
+        """Raise AGENT_MOVING unless this node owns the agent now."""
+        self._confirm()
+
+    # --- appending ---------------------------------------------------------------------------------
+
+    def append(self, delta: Delta, head: ChainHead) -> ChainHead:
+        """Append a commit after the record `head`. Return its head.
+
+        Raise AGENT_MOVING if another node has taken the agent, NOT_ENOUGH_LOG_SERVERS if the outcome is not known.
+        """
+        self._confirm()
+        self._appended += 1
+        if self._appended == self._long:
+            self.on_long()
+        return self._append_all(Kind.PART, Kind.DELTA, delta.encoded(), head)[0]
+
+    def rewrite(self, content: Delta) -> Rewritten:
+        """Append the whole content of a store, which replaces all before. Raises as `append`."""
+        self._confirm()
+        return Rewritten(*self._append_all(Kind.REBASE_PART, Kind.REBASE, content.encoded(), self.head))
+
+    def append_gone(self) -> None:
+        """Append that the agent was deleted, and erase all before. Raises as `append`."""
+        self._confirm()
+        head, _ = self._append_all(Kind.PART, Kind.GONE, b"", self.head)
+        self.erase_before(head.number)
+
+    def erase_before(self, start: int) -> None:
+        """Overwrite and delete every record before a sequence. Raise NOT_ENOUGH_LOG_SERVERS; repeatable."""
+        while not self._read(lambda: self._stream.erase_before(self._subject, start)):
+            pass
+
+    def _append_all(self, part: Kind, kind: Kind, body: bytes, head: ChainHead) -> tuple[ChainHead, int]:
+        """Append a body in records of limited size. Return the head, and the sequence of the first record."""
+        start = 0
+        if kind in (Kind.REBASE, Kind.GONE):
+            head = ChainHead(head.number)  # a new chain
+        try:
+            pieces = [body[at : at + MAX_BODY_BYTES] for at in range(0, len(body), MAX_BODY_BYTES)]
+            for piece in pieces[:-1]:
+                head = self._append(part, piece, head)
+                start = start or head.number
+            # Parts of an append that failed may come before: so the last record says how many are its own.
+            last = u32(len(pieces) - 1) + pieces[-1] if pieces else b""
+            head = self._append(kind, last, head)
+            return head, start or head.number
+        except Deposed:
+            raise agent_moving() from None
+
+    def _append(self, kind: Kind, body: bytes, head: ChainHead) -> ChainHead:
+        """Append one record. Raise Deposed, or NOT_ENOUGH_LOG_SERVERS if the outcome is not known."""
+        record = Record(kind, hash_of(head.hash, kind, body), self._author, self.agent_id, body)
+        # The same record with the same expected sequence: at most one of the attempts can succeed.
+        for _ in self._timing.attempts():
+            try:
+                sequence = self._stream.append(self._subject, record, head.number)
+                self.head = ChainHead(sequence, record.hash)
+                return self.head
+            except Refused:
+                following = self._following(head)
+                if following is None:
+                    continue
+                if (following.hash, following.author) == (record.hash, record.author):
+                    self.head = following.head
+                    return self.head
+                raise Deposed from None
+            except NoAnswer:
+                continue
+        raise not_enough_servers()
+
+    def _following(self, head: ChainHead) -> Record | None:
+        """Return the record directly after `head`; None if it cannot be read yet."""
+        try:
+            records = self._stream.after(self._subject, head.number, 1)
+        except NoAnswer:
+            return None
+        return records[0] if records else None
+
+    # --- taking ------------------------------------------------------------------------------------
+
+    def take(self, copy: Copy) -> bool:
+        """Complete the copy from the log and become the agent's owner. Return whether the agent exists.
+
+        Raise AGENT_MOVING if this node does not own the agent, LOG_BEHIND if the log lacks records that the copy has
+        or was damaged, and NOT_ENOUGH_LOG_SERVERS.
+        """
+        self._confirm()
+        head = self._common_head(copy)
+        for _ in self._timing.attempts():
+            whole, head, exists = self._replay(copy, head)
+            self.head = head
+            if not exists:
+                self._has_rest(head.number)
+                return False
+            self._confirm()
+            try:
+                head = self._append(Kind.OWN, b"", head)
+            except Deposed:
+                # From there on again: parts may have got their final record.
+                head = whole
+                continue
+            copy.apply([], head)
+            if not self._has_rest(copy.start):
+                self._shorten(copy)
+            return True
+        raise not_enough_servers()
+
+    def _has_rest(self, start: int) -> bool:
+        """Return whether records before a rebase or a deletion are still to be erased, and ask for that."""
+        first = self._read(partial(self._stream.after, self._subject, 0, 1)) if start else []
+        has_rest = bool(first) and first[0].sequence < start
+        if has_rest:
+            self.erase_later(self._subject, start)
+        return has_rest
+
+    def _shorten(self, copy: Copy) -> None:
+        """Replace a long log by the content of the file. The records before are erased later."""
+        self._long = max(LONG_LOG_RECORDS, copy.size // (2 * RECORD_BYTES))
+        self._appended = self._read(partial(self._stream.count, self._subject))
+        if self._appended >= self._long:
+            rewritten = self.rewrite(copy.content())
+            copy.apply([], rewritten.head, rewritten.start)
+            self.erase_later(self._subject, rewritten.start)
+            self._appended = 1
+
+    def _common_head(self, copy: Copy) -> ChainHead:
+        """Return the head from which to replay: that of the copy if the log has it, else the beginning."""
+        head = copy.head
+        if head.number == 0:
+            return head
+        last: Record | None = None
+        for _ in self._timing.attempts(STALE_READ_S):
+            record = self._read(lambda: self._stream.at(self._subject, head.number))
+            if record is not None and record.hash == head.hash:
+                return head
+            first = self._read(lambda: self._stream.after(self._subject, 0, 1))
+            if first and first[0].sequence > head.number:
+                # The log was rewritten; the records that it lost may have been deleted for good.
+                copy.remove()
+                return ChainHead()
+            last = self._read(lambda: self._stream.last(self._subject))
+            if record is not None:
+                self._put_aside(copy)
+                return ChainHead()
+        if last is None or last.sequence < head.number:
+            raise _log_behind("lacks commits that the agent's file on this node has")
+        self._put_aside(copy)
+        return ChainHead()
+
+    def _put_aside(self, copy: Copy) -> None:
+        get_log("cluster").error("a file is no prefix of its log", agent_id=self.agent_id)
+        copy.put_aside()
+
+    def _replay(self, copy: Copy, head: ChainHead) -> tuple[ChainHead, ChainHead, bool]:
+        """Apply every record after `head` that can be read.
+
+        Return the last record that is no part, the last one, and whether the agent exists.
+        Records before a rebase or a deletion may be missing, because they are being erased: they are skipped.
+        """
+        exists, parts, whole, start, damaged = copy.head.number > 0, list[bytes](), head, 0, 0
+        while True:
+            records = self._read(partial(self._stream.after, self._subject, head.number, RECORDS_PER_READ))
+            if not records:
+                if damaged:
+                    raise _log_behind(f"was damaged: record {damaged} does not follow the one before it")
+                return whole, head, exists
+            deltas, base = list[Delta](), 0
+            for record in records:
+                is_rebase = record.kind in (Kind.REBASE, Kind.REBASE_PART)
+                if not is_rebase:
+                    start = 0
+                elif not start:
+                    start = record.sequence
+                begins = record.kind == Kind.GONE or start == record.sequence
+                before = NONE_BEFORE if begins else head.hash
+                follows = record.hash == hash_of(before, record.kind, record.body)
+                head = record.head
+                damaged = (0 if begins else damaged) if follows else damaged or record.sequence
+                if damaged:
+                    continue
+                if record.kind in (Kind.PART, Kind.REBASE_PART):
+                    parts.append(record.body)
+                    continue
+                # A file never ends between a part and the record that makes it count.
+                body, parts, whole = _joined(parts, record.body), [], head
+                if record.kind in (Kind.GONE, Kind.REBASE):
+                    deltas, exists = [], False
+                    copy.remove()
+                if record.kind in (Kind.DELTA, Kind.REBASE):
+                    deltas, exists = [*deltas, Delta.decoded(body)], True
+                base = start if record.kind == Kind.REBASE else base
+                start = 0
+            if exists and not damaged:
+                copy.apply(deltas, whole, base)
+
+    def _read(self, read: Callable[[], T]) -> T:
+        """Return the result of a read. Raise NOT_ENOUGH_LOG_SERVERS after the time-out."""
+        for _ in self._timing.attempts():
+            try:
+                return read()
+            except NoAnswer:
+                continue
+        raise not_enough_servers()
+
+
+def _joined(parts: Sequence[bytes], last: bytes) -> bytes:
+    """Return the body that the last record and those of the parts before it that belong to it make."""
+    count = from_u32(last[:4]) if last else 0
+    if count > len(parts):
+        raise _log_behind("was damaged: it lacks a part of a commit")
+    return b"".join((*parts[len(parts) - count :], last[4:]))
+
+
+def not_enough_servers() -> Unavailable:
+    """Return the error for an append whose outcome is not known, and for reads without an answer."""
+    return Unavailable(
+        "Too few servers of the cluster's log answer. Retry with the same idempotency key.",
+        reason="NOT_ENOUGH_LOG_SERVERS",
+        retry_after_s=5.0,
+    )
+
+
+def _log_behind(what: str) -> Corrupted:
+    return Corrupted(f"The log of the agent {what}.", reason="LOG_BEHIND")

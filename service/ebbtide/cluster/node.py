@@ -1,0 +1,316 @@
+"""This node of a cluster: its connection to the log servers, its lease, its agents, and the other nodes.
+
+It is opened before the fleet, which takes agents through it, and joins after the servers listen. At a stop it gives its
+slots to other nodes while its servers still answer, and ends its lease after the agents are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import secrets
+import socket
+import threading
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ebbtide import __version__
+from ebbtide.access.key_file import KeyFile
+from ebbtide.cluster.jetstream import Servers
+from ebbtide.cluster.log import NoAnswer, Refused
+from ebbtide.cluster.membership import LeaseTimes, Membership, NodeInfo
+from ebbtide.cluster.names import Names
+from ebbtide.cluster.ownership import Ownership, answered
+from ebbtide.cluster.shared_keys import share_keys
+from ebbtide.cluster.slots import slot_of
+from ebbtide.errors import EbbtideError, Precondition, Unavailable
+from ebbtide.fleet.runtime.fleet import Fleet
+from ebbtide.forwarding.nodes import NodePeers, Place
+from ebbtide.ids import AgentId
+from ebbtide.settings import ClusterSettings, StoreSettings
+from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.telemetry import get_log, in_background
+
+MIN_SECRET_BYTES = 16
+
+ADOPTED_AT_ONCE = 4
+"""Agents that are completed from the log at a time, after slots were taken."""
+
+MONITOR_S = 2.0
+"""Time-out of a log server's monitoring."""
+
+KEYS_S = 0.5
+"""Pause between two looks at the API keys: a revocation takes effect on all nodes within about a second."""
+
+SWEEP_S = 60.0
+"""Pause between two searches for obsolete copies."""
+
+RETRY_S = 1.0
+"""Pause before the agents of taken slots are listed again."""
+
+
+class ClusterNode:
+    """One node. `open` it, give it the fleet, `join`, `drain`, `close`."""
+
+    def __init__(self, settings: ClusterSettings, store: StoreSettings, *, shares_keys: bool) -> None:
+        """`shares_keys`: whether API keys are in use."""
+        self._settings = settings
+        self._store = store
+        self.name = settings.node or node_name()
+        self._servers = Servers(
+            settings.servers, credentials_file=settings.credentials_file, tls_ca_file=settings.tls_ca_file
+        )
+        self._fleet: Fleet | None = None
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = threading.Event()
+        self._shares_keys = shares_keys
+        self._secret = _read_secret(settings.secret_file)
+
+    def open(self, master_fingerprint: str) -> None:
+        """Connect to the log servers. Blocks. Raise CLUSTER_UNUSABLE or NOT_ENOUGH_LOG_SERVERS."""
+        settings = self._settings
+        try:
+            self._servers.connect()
+            if not settings.allow_unsynced_log:
+                refuse_unsynced(settings)
+            created = self._servers.created(settings.name)
+        except NoAnswer as error:
+            self._servers.close()
+            raise Unavailable(
+                "The log servers do not answer.", reason="NOT_ENOUGH_LOG_SERVERS", retry_after_s=5.0
+            ) from error
+        except EbbtideError:
+            self._servers.close()
+            raise
+        if created is None:
+            self._servers.close()
+            raise Precondition(
+                f"There is no cluster {settings.name} on the log servers. Run `ebbtide cluster init`.",
+                reason="CLUSTER_UNUSABLE",
+            )
+        self._names = Names(settings.name, created.slot_count, created.log_streams)
+        self._servers.use(self._names)
+        life = secrets.token_hex(8)
+        times = LeaseTimes(settings.lease_s, settings.renew_s, settings.moves_at_once)
+        info = NodeInfo(
+            self.name, life, settings.advertise or f"{settings.host}:{settings.port}", __version__
+        )
+        self.membership = Membership(self._servers, self._names, info, self, times)
+        self.ownership = Ownership(
+            self._servers,
+            self._servers,
+            self.membership,
+            self._names,
+            author=f"{self.name}/{life}",
+            append_timeout_s=settings.append_timeout_s,
+            map_bytes=self._store.initial_map_bytes,
+            max_map_bytes=self._store.max_map_bytes,
+        )
+        self.peers = NodePeers(self.name, self._secret, self._owner_name, self._places)
+        self._admit(self._names.master_key, master_fingerprint, "encryption.master_key_file")
+        self._admit(self._names.secret, _fingerprint(self._secret), "cluster.secret_file")
+        if self._shares_keys:
+            file = KeyFile(self._store.data_dir)
+            answered(lambda: share_keys(file, self._servers, self._names.api_keys))
+
+    def _admit(self, subject: str, fingerprint: str, setting: str) -> None:
+        """Raise CLUSTER_UNUSABLE if the other nodes have another key or secret, or one of them has none."""
+
+        def common() -> str:
+            found = self._servers.read(subject)
+            if found is None:
+                self._servers.write(subject, fingerprint.encode(), 0)
+                return fingerprint
+            return found[0].decode()
+
+        if answered(common) != fingerprint:
+            raise Precondition(
+                f"The other nodes of this cluster have another {setting}. All nodes need the same one.",
+                reason="CLUSTER_UNUSABLE",
+            )
+
+    async def _follow_keys(self, fleet: Fleet) -> None:
+        file = KeyFile(self._store.data_dir)
+        while True:
+            try:
+                await fleet.on_pool(lambda: share_keys(file, self._servers, self._names.api_keys))
+            except (NoAnswer, Refused):
+                pass
+            except EbbtideError as error:
+                get_log("cluster").error("API keys not shared", reason=error.reason)
+            await asyncio.sleep(KEYS_S)
+
+    async def _sweep(self, fleet: Fleet) -> None:
+        """Remove copies of agents that other nodes own once their log was rewritten or they were deleted."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            try:
+                removed = await fleet.on_pool(
+                    lambda: fleet.data.discard_copies(self.ownership.discard_obsolete)
+                )
+                if removed:
+                    get_log("cluster").info("obsolete copies removed", count=removed)
+            except (NoAnswer, EbbtideError, OSError) as error:
+                get_log("cluster").warning("copies not removed", exc_info=error)
+
+    def _owner_name(self, agent_id: str) -> str:
+        slot = slot_of(directory_name(AgentId(agent_id)), self._names.slot_count)
+        return self.membership.table.owners[slot]
+
+    def _places(self) -> dict[str, Place]:
+        return {name: Place(info.address, info.life) for name, info in self.membership.nodes.items()}
+
+    # --- life --------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def joined(self, fleet: Fleet) -> AsyncIterator[None]:
+        """Accept connections of other nodes, and own agents within the block."""
+        self._fleet = fleet
+        settings = self._settings
+        port = await self.peers.listen(settings.host, settings.port)
+        self.membership.set_address(settings.advertise or f"{settings.host}:{port}")
+        await fleet.on_pool(lambda: self._servers.on_change(settings.name, self.membership.wake))
+        self.membership.start()
+        loops = [self._sweep(fleet)] + ([self._follow_keys(fleet)] if self._shares_keys else [])
+        self._tasks |= {in_background(loop) for loop in loops}
+        try:
+            yield
+        finally:
+            self._stopped.set()
+            for task in self._tasks:
+                task.cancel()
+            await self.peers.close()
+
+    async def drain(self) -> None:
+        """Give the agents of this node to other nodes, if there are any."""
+        await asyncio.to_thread(self.membership.drain, self._settings.drain_s)
+
+    def close(self) -> None:
+        """End the lease and the connection. The agents are closed. Idempotent."""
+        self._stopped.set()
+        if hasattr(self, "membership"):
+            self.membership.stop()
+            self.ownership.close()
+        self._servers.close()
+
+    # --- moves, on the thread of the membership ----------------------------------------------------
+
+    def release(self, keeps: Callable[[str], bool]) -> None:
+        """Close every open agent whose directory `keeps` refuses. Block until they are closed."""
+        fleet = self._fleet
+        if fleet is not None and not self._stopped.is_set():
+            work = fleet.release(lambda agent_id: keeps(directory_name(agent_id)))
+            released = asyncio.run_coroutine_threadsafe(work, self._loop)
+            while not self._stopped.is_set():
+                try:
+                    released.result(0.1)
+                    return
+                except TimeoutError:
+                    continue
+
+    def acquired(self, slots: Collection[int]) -> None:
+        """Complete the files of the agents in these slots, and resume their work, in the background."""
+        if not self._stopped.is_set():
+            self._loop.call_soon_threadsafe(self._begin_adopting, frozenset(slots))
+
+    def _begin_adopting(self, slots: frozenset[int]) -> None:
+        assert self._fleet is not None
+        self._fleet.moved.notify()
+        task = in_background(self._adopt(slots))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _adopt(self, slots: frozenset[int]) -> None:
+        fleet = self._fleet
+        assert fleet is not None
+        places = asyncio.Semaphore(ADOPTED_AT_ONCE)
+
+        async def adopt(agent_id: AgentId) -> None:
+            async with places:
+                await fleet.adopt(agent_id)
+
+        agent_ids = await self._with_retries(fleet, slots)
+        results = await asyncio.gather(*map(adopt, agent_ids), return_exceptions=True)
+        failed = [one for one in results if isinstance(one, BaseException)]
+        if failed:
+            # They are taken when they are requested.
+            get_log("cluster").warning("agents not taken", count=len(failed), exc_info=failed[0])
+
+    async def _with_retries(self, fleet: Fleet, slots: frozenset[int]) -> list[AgentId]:
+        while True:
+            try:
+                return await fleet.on_pool(lambda: self.agents_in(slots))
+            except NoAnswer:
+                await asyncio.sleep(RETRY_S)
+
+    def agents_in(self, slots: Collection[int]) -> list[AgentId]:
+        """Return the agents that have a log in these slots. May raise NoAnswer."""
+        found = []
+        for number in range(self._names.log_streams):
+            for subject in self._servers.subjects(self._names.log_prefix(number)):
+                _, _, _, slot, _ = subject.split(".", 4)
+                if int(slot) in slots:
+                    record = self._servers.last(subject)
+                    if record is not None:
+                        found.append(AgentId(record.agent_id))
+        return found
+
+
+def node_name() -> str:
+    """Return the name of this machine, as a node may be named."""
+    return (
+        "".join(one if one.isascii() and one.isalnum() else "-" for one in socket.gethostname())[:63]
+        or "node"
+    )
+
+
+def _read_secret(file: str) -> bytes:
+    try:
+        secret = Path(file).read_bytes().strip()
+    except OSError as error:
+        raise Precondition(
+            f"cluster.secret_file {file} cannot be read: {error.strerror}.", reason="CLUSTER_UNUSABLE"
+        ) from error
+    if len(secret) < MIN_SECRET_BYTES:
+        raise Precondition(
+            f"cluster.secret_file {file} has {len(secret)} bytes; at least {MIN_SECRET_BYTES} are required.",
+            reason="CLUSTER_UNUSABLE",
+        )
+    return secret
+
+
+def _fingerprint(secret: bytes) -> str:
+    """Return a value that identifies a secret and does not reveal it."""
+    return hmac.new(secret, b"ebbtide cluster", hashlib.sha256).hexdigest()
+
+
+def refuse_unsynced(settings: ClusterSettings) -> None:
+    """Raise CLUSTER_UNUSABLE if a log server does not sync each record, or fewer than half of them say so."""
+    hosts = [urlsplit(server).hostname for server in settings.servers]
+    urls = settings.monitor_urls or [f"http://{host}:8222" for host in hosts]
+    silent: list[str] = []
+    for url in urls:
+        try:
+            with urllib.request.urlopen(f"{url}/jsz?config=true", timeout=MONITOR_S) as response:
+                synced = json.load(response).get("config", {}).get("sync_always") is True
+        except (OSError, ValueError) as error:
+            silent.append(f"{url} ({error})")
+            continue
+        if not synced:
+            raise Precondition(
+                f"The log server at {url} does not sync each record. Set `sync_interval: always` in its section "
+                "`jetstream`.",
+                reason="CLUSTER_UNUSABLE",
+            )
+    if 2 * len(silent) >= len(urls):
+        raise Precondition(
+            f"The monitoring of these log servers does not answer: {', '.join(silent)}. Set cluster.monitor_urls, or "
+            "cluster.allow_unsynced_log.",
+            reason="CLUSTER_UNUSABLE",
+        )

@@ -1,0 +1,188 @@
+"""The agents of this node: which it owns, and their logs."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from ebbtide.cluster.log import AgentLog, Kind, NoAnswer, Refused, Stream, Timing, not_enough_servers
+from ebbtide.cluster.membership import Documents, Membership
+from ebbtide.cluster.names import Names
+from ebbtide.cluster.slots import slot_of
+from ebbtide.errors import EbbtideError, agent_moving
+from ebbtide.ids import AgentId
+from ebbtide.store.chain import ChainHead
+from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.lmdb.replica import Replica
+
+T = TypeVar("T")
+
+RETRY_S = 1.0
+"""Pause before records are erased again that the log servers did not erase."""
+
+
+def answered(ask: Callable[[], T], timing: Timing | None = None) -> T:
+    """Return what the log servers answer, after attempts. Raise NOT_ENOUGH_LOG_SERVERS."""
+    for _ in (timing or Timing()).attempts():
+        try:
+            return ask()
+        except (NoAnswer, Refused):
+            continue
+    raise not_enough_servers()
+
+
+def has_lost(stream: Stream, subject: str, head: ChainHead) -> bool:
+    """Return whether a log begins after a record, because it was rewritten, or ends with a deletion after it."""
+    first = stream.after(subject, 0, 1)
+    last = stream.last(subject) if first else None
+    if last is None or last.sequence <= head.number:
+        return False
+    return first[0].sequence > head.number or last.kind == Kind.GONE
+
+
+class Ownership:
+    """Takes agents from the log, for the data directory of this node."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        documents: Documents,
+        membership: Membership,
+        names: Names,
+        *,
+        author: str,
+        append_timeout_s: float,
+        map_bytes: int,
+        max_map_bytes: int,
+    ) -> None:
+        self._stream = stream
+        self._documents = documents
+        self._membership = membership
+        self._names = names
+        self._author = author
+        self._timing = Timing(append_timeout_s)
+        self._map_bytes = map_bytes
+        self._max_map_bytes = max_map_bytes
+        self._logs: dict[str, AgentLog] = {}
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._eraser = Eraser(stream)
+
+    def close(self) -> None:
+        """Stop erasing in the background; the next take of an agent continues. Idempotent."""
+        self._eraser.close()
+
+    def owns(self, directory: str) -> bool:
+        """Return whether this node owns the agent in a directory now, and is not about to give it away."""
+        return self._membership.accepts(slot_of(directory, self._names.slot_count))
+
+    def refusal(self) -> EbbtideError:
+        """Return NOT_ENOUGH_LOG_SERVERS while this node has no lease, else AGENT_MOVING."""
+        return agent_moving() if self._membership.has_lease else not_enough_servers()
+
+    def take(self, agent_id: str, path: Path) -> bool:
+        """Complete the closed file in an agent's directory from the log. Return whether the agent exists."""
+        log = self._new_log(agent_id)
+        copy = Replica(path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes)
+        with self._locks[path.name]:
+            exists = log.take(copy)
+        self._logs[agent_id] = log
+        return exists
+
+    def log(self, agent_id: str) -> AgentLog:
+        """Return the log of an agent, as the latest `take` left it."""
+        return self._logs[agent_id]
+
+    def discard_obsolete(self, directory: str, path: Path) -> bool:
+        """Delete the closed file of an agent of another node if it is no part of its log any more.
+
+        Return whether it was deleted. May raise NoAnswer.
+        """
+        slot = slot_of(directory, self._names.slot_count)
+        with self._locks[directory]:
+            if not self._membership.is_settled or self._membership.owns(slot):
+                return False
+            copy = Replica(path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes)
+            is_obsolete = has_lost(self._stream, self._names.subject_of(directory), copy.head)
+            if is_obsolete:
+                copy.remove()
+            return is_obsolete
+
+    def data_keys(self, directory: str) -> bytes | None:
+        """Return the wrapped data keys of an encrypted agent; None without any."""
+        found = answered(lambda: self._documents.read(self._names.data_keys(directory)))
+        return None if found is None else found[0]
+
+    def put_data_keys(self, directory: str, content: bytes | None) -> None:
+        """Replace the wrapped data keys of an agent; None erases them."""
+        subject = self._names.data_keys(directory)
+
+        def put() -> None:
+            found = self._documents.read(subject)
+            if found is not None and found[0] != content:
+                # Overwritten: what this key encrypts must not be readable afterwards.
+                self._documents.erase(subject)
+                found = None
+            if content is not None and found is None:
+                self._documents.write(subject, content, 0)
+
+        answered(put)
+
+    def _new_log(self, agent_id: str) -> AgentLog:
+        directory = directory_name(AgentId(agent_id))
+        slot, lease = slot_of(directory, self._names.slot_count), self._membership.lease
+
+        def confirm() -> None:
+            # The same lease without a gap, compared last: otherwise another node may have owned the agent in between.
+            if not self._membership.owns(slot) or self._membership.lease != lease:
+                raise self.refusal()
+
+        subject = self._names.subject_of(directory)
+        log = AgentLog(self._stream, subject, agent_id, self._author, confirm, self._timing)
+        log.erase_later = self._eraser.add
+        return log
+
+
+class Eraser:
+    """Erases records in the background: overwriting one takes the log servers some milliseconds."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._due: dict[str, int] = {}
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="eraser", daemon=True)
+        self._thread.start()
+
+    def add(self, subject: str, start: int) -> None:
+        """Erase the records of a subject before a sequence."""
+        with self._changed:
+            self._due[subject] = max(start, self._due.get(subject, 0))
+            self._changed.notify()
+
+    def close(self) -> None:
+        """End after the records in progress. Idempotent."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._due or self._is_closed)
+                if self._is_closed:
+                    return
+                subject, start = next(iter(self._due.items()))
+            try:
+                is_done = self._stream.erase_before(subject, start)
+            except NoAnswer:
+                is_done = False
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_closed, RETRY_S)
+            with self._changed:
+                newest = self._due.pop(subject)
+                if newest != start or not is_done:
+                    self._due[subject] = newest  # at the end: subjects take turns

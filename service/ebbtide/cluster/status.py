@@ -1,0 +1,61 @@
+"""The state of a cluster, as its log servers have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ebbtide.cluster.jetstream import Servers
+from ebbtide.cluster.membership import NodeInfo
+from ebbtide.cluster.names import Names
+from ebbtide.cluster.slots import Table
+from ebbtide.errors import Precondition
+from ebbtide.settings import ClusterSettings
+
+
+def used_names(servers: Servers, settings: ClusterSettings) -> Names:
+    """Return the names of a cluster, and use them. Raise CLUSTER_UNUSABLE if it does not exist."""
+    created = servers.created(settings.name)
+    if created is None:
+        raise Precondition(
+            f"There is no cluster {settings.name} on the log servers. Run `ebbtide cluster init`.",
+            reason="CLUSTER_UNUSABLE",
+        )
+    names = Names(settings.name, created.slot_count, created.log_streams)
+    servers.use(names)
+    return names
+
+
+def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
+    """Return the nodes with their slots, and the number of agents that have a log. May raise NoAnswer."""
+    names = used_names(servers, settings)
+    found = servers.read(names.table)
+    table = Table.empty(names.slot_count) if found is None else msgspec.msgpack.decode(found[0], type=Table)
+    nodes = []
+    for subject in servers.subjects(names.nodes):
+        lease = servers.read(subject)
+        if lease is not None:
+            info = msgspec.msgpack.decode(lease[0], type=NodeInfo)
+            age_s = servers.age_s(subject)
+            state = "stopped" if info.renewals < 0 else "leaving" if info.is_leaving else "running"
+            if state != "stopped" and age_s > settings.lease_s:
+                state = "silent"
+            nodes.append(
+                {
+                    "name": info.name,
+                    "address": info.address,
+                    "version": info.version,
+                    "slots": len(table.slots_of(info.name)),
+                    "renewed_s_ago": round(age_s, 1),
+                    "state": state,
+                }
+            )
+    agents = sum(len(servers.subjects(names.log_prefix(number))) for number in range(names.log_streams))
+    return {
+        "cluster": settings.name,
+        "nodes": nodes,
+        "slots": names.slot_count,
+        "unowned_slots": len(table.slots_of("")),
+        "agents": agents,
+    }

@@ -1,0 +1,125 @@
+"""Small parts of a cluster: shared API keys, errors between processes, and refusals at a start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbtide.access.key_file import KeyFile
+from ebbtide.access.keys import ID_LENGTH, Key
+from ebbtide.cluster.log import Refused
+from ebbtide.cluster.shared_keys import merged, share_keys
+from ebbtide.daemon import node_of
+from ebbtide.errors import EbbtideError, Exhausted, FieldViolation, InvalidRequest, Precondition, agent_moving
+from ebbtide.forwarding.errors import error_from, error_to
+from ebbtide.settings import Settings
+
+SUBJECT = "test.state.api_keys"
+
+
+class Documents:
+    """One document."""
+
+    def __init__(self) -> None:
+        self.content: tuple[bytes, int] | None = None
+
+    def read(self, subject: str) -> tuple[bytes, int] | None:
+        assert subject == SUBJECT
+        return self.content
+
+    def write(self, subject: str, data: bytes, expected: int) -> int:
+        sequence = 0 if self.content is None else self.content[1]
+        if expected != sequence:
+            raise Refused
+        self.content = (data, sequence + 1)
+        return sequence + 1
+
+    def erase(self, subject: str) -> None:
+        self.content = None
+
+    def subjects(self, prefix: str) -> list[str]:
+        return [SUBJECT]
+
+
+def key(number: int, *, revoked_at_ms: int | None = None) -> Key:
+    """Return an API key."""
+    return Key(
+        id=f"{number:0{ID_LENGTH}}",
+        name="",
+        secret_sha256="a" * 64,
+        scopes=("read",),
+        all_agents=True,
+        created_at_ms=number,
+        revoked_at_ms=revoked_at_ms,
+    )
+
+
+def test_keys_are_added_and_stay_revoked() -> None:
+    """The merge of two versions has the keys of both; it does not depend on their order."""
+    one, other = [key(1), key(2, revoked_at_ms=9)], [key(1, revoked_at_ms=8), key(2), key(3)]
+    expected = [key(1, revoked_at_ms=8), key(2, revoked_at_ms=9), key(3)]
+    assert merged(one, other) == merged(other, one) == expected
+
+
+def test_nodes_share_their_keys(tmp_path: Path) -> None:
+    """A key that is created or revoked on one node arrives at the other, and nothing is written without a change."""
+    documents = Documents()
+    files = [KeyFile(tmp_path / name) for name in ("one", "other")]
+    for file in files:
+        file.path.parent.mkdir()
+    files[0].change(lambda keys: ([*keys, key(1)], None))
+    files[1].change(lambda keys: ([*keys, key(2)], None))
+    for file in (*files, files[0]):
+        share_keys(file, documents, SUBJECT)
+    assert [list(file.read()) for file in files] == [[key(1), key(2)]] * 2
+    files[1].change(lambda _: ([key(1, revoked_at_ms=5), key(2)], None))
+    for file in reversed(files):
+        share_keys(file, documents, SUBJECT)
+    assert files[0].read()[0].revoked_at_ms == 5
+    before, stamps = documents.content, [file.stamp() for file in files]
+    for file in files:
+        share_keys(file, documents, SUBJECT)
+    assert (documents.content, [file.stamp() for file in files]) == (before, stamps)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        agent_moving(),
+        Exhausted("full", reason="QUOTA_REACHED", metadata={"quota": "nodes"}, retry_after_s=2.5),
+        InvalidRequest("bad", violations=[FieldViolation("query", "must be text")]),
+    ],
+)
+def test_errors_pass_between_processes(error: EbbtideError) -> None:
+    """An error arrives with its family and every field."""
+    found = error_from(error_to(error))
+    assert type(found) is type(error)
+    for name in ("message", "reason", "metadata", "violations", "retry_after_s"):
+        assert getattr(found, name) == getattr(error, name), name
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"secret_file": "missing"}, "secret_file"),
+        ({"require_encryption": True}, "require_encryption"),
+        ({"workers": 2}, "one worker"),
+    ],
+)
+async def test_a_node_that_cannot_join_says_why(
+    tmp_path: Path, section: dict[str, object], words: str
+) -> None:
+    """CLUSTER_UNUSABLE names the setting, before the log servers are queried."""
+    secret = tmp_path / "secret"
+    secret.write_text("x" * 16)
+    cluster: dict[str, object] = {
+        "servers": ["nats://127.0.0.1:1"],
+        "secret_file": str(secret),
+        "require_encryption": False,
+    }
+    workers = section.pop("workers", 1)
+    settings = Settings(cluster={**cluster, **section}, server={"workers": workers})
+    with pytest.raises(Precondition) as refused:
+        node_of(settings)
+    assert refused.value.reason == "CLUSTER_UNUSABLE" and words in refused.value.message
