@@ -19,7 +19,7 @@ export EBBTIDE_WITHOUT_VIEW = 1
 # Without stored bytecode, every process of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers bench-web shots soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools browser-tools model-server test-integrations collected clean
+.PHONY: demo demo-picture serve view test test-all lint curve bench bench-recall bench-memory bench-peers bench-web shots soak chaos cluster proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools browser-tools model-server test-integrations collected clean
 
 demo: $(READY) view  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
@@ -91,6 +91,9 @@ chaos: $(READY_DEV)  ## inject every fault hundreds of times; make chaos ROUNDS=
 	EBBTIDE_SILENT_CLIENTS=400 EBBTIDE_INDEX_ROUNDS=5 EBBTIDE_FILE_ROUNDS=20000 \
 	$(TESTS) -m chaos -s
 	EBBTIDE_LONG_TEXTS=1 $(TESTS) tests/unit/test_linear_time.py
+
+cluster: $(READY_DEV)  ## inject faults into a real cluster for ten minutes; make cluster CLUSTER="--minutes 2 --seed 7"
+	$(BIN)/python -m tests.cluster.chaos $(or $(CLUSTER),--minutes 10)
 
 proto: $(READY_DEV)  ## check the schema of the gRPC interface and regenerate its Python stubs
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code
