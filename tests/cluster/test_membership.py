@@ -116,7 +116,7 @@ def test_a_lapsed_lease_owns_nothing_until_the_table_was_written_again() -> None
     cluster = settled("a")
     (node,) = cluster.processes
     cluster.clock.now_s += 9.0
-    assert node.owned() == frozenset() == node.membership.owned
+    assert node.owned() == frozenset()
     node.renew()
     assert node.membership.has_lease and node.owned() == frozenset()
     node.connection.next_writes[NAMES.table] = Write.LOST
@@ -352,7 +352,7 @@ def slot_of_agent(agent_id: str) -> int:
 
 
 def test_a_drain_during_a_renewal_is_not_forgotten() -> None:
-    """The node gives its slots away, whatever its other thread does when the drain begins."""
+    """The node gives its slots away, also if its other thread renews when the drain begins."""
     cluster = settled("a", "b")
     leaver, other = cluster.processes
     leaver.connection.before_write[NAMES.node("a")] = lambda: leaver.membership.drain(0.0)

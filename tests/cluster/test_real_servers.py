@@ -87,7 +87,7 @@ def facts(begin: int, end: int) -> list[str]:
     return [f"The boat number {number} is blue." for number in range(begin, end)]
 
 
-def told(node: Node, agent: str) -> list[str]:
+def messages_of(node: Node, agent: str) -> list[str]:
     """Return the messages of an agent through a node, in order."""
     response = persist(lambda: node.get(f"{agent}/messages", params={"page_size": 1000}))
     assert response.status_code == 200, response.text
@@ -131,7 +131,7 @@ def test_every_node_serves_every_agent(cluster: Cluster) -> None:
                 assert stub.Remember(request, timeout=30).batch_id
             expected += [over_rest, over_grpc]
         for node in cluster.nodes:
-            assert told(node, agent) == expected
+            assert messages_of(node, agent) == expected
     for node in cluster.nodes:
         assert agents <= listed(node)
         with calls(node) as stub:
@@ -176,11 +176,11 @@ def test_an_agent_is_restored_through_another_node(cluster: Cluster) -> None:
         )
     )
     assert response.is_success, response.text
-    assert [told(node, copy) for node in cluster.nodes] == [texts] * 3
+    assert [messages_of(node, copy) for node in cluster.nodes] == [texts] * 3
     second.kill()
-    assert told(third, copy) == texts
+    assert messages_of(third, copy) == texts
     remember(first, copy, "This came after the kill.")
-    assert told(third, copy) == [*texts, "This came after the kill."]
+    assert messages_of(third, copy) == [*texts, "This came after the kill."]
 
 
 @pytest.mark.full
@@ -198,7 +198,7 @@ def test_a_deleted_agent_stays_deleted(cluster: Cluster) -> None:
         assert persist(lambda node=node: node.get(agent)).status_code == 404  # type: ignore[misc]
         assert agent not in listed(node)
     remember(third, agent, "This is a new agent.")
-    assert told(other, agent) == ["This is a new agent."]
+    assert messages_of(other, agent) == ["This is a new agent."]
 
 
 @pytest.mark.full
@@ -216,7 +216,7 @@ def test_deleted_text_leaves_the_log(cluster: Cluster) -> None:
     wait_until(lambda: servers.after(subject, 0, 1000)[0].kind == Kind.REBASE, RETRY_TIMEOUT_S, 0.1)
     assert not before & {record.hash for record in servers.after(subject, 0, 1000)}
     owner.kill()
-    assert told(other, agent) == facts(0, 6)
+    assert messages_of(other, agent) == facts(0, 6)
     assert persist(lambda: other.post(f"{agent}/recall", {"query": "Quittenmus"})).json()["text"] == ""
 
 
@@ -236,7 +236,7 @@ def test_agents_of_a_single_machine_are_moved_in(cluster: Cluster, tmp_path: Pat
     again = json.loads(cluster.command(*adopt).stdout)
     assert again["adopted"] == [] and set(again["left_out"]) == set(agents)
     for agent in agents:
-        assert told(node, agent) == [f"The cat of {agent} is grey."]
+        assert messages_of(node, agent) == [f"The cat of {agent} is grey."]
     assert set(agents) <= listed(node)
 
 
@@ -263,7 +263,7 @@ def test_a_damaged_log_is_detected_and_repaired(cluster: Cluster) -> None:
     assert set(found) <= {"AGENT_MOVING", "LOG_BEHIND"}
     repaired = cluster.command("repair", agent, "--data-dir", str(owner.data_dir), "--json", master_key=True)
     assert repaired.returncode == 0, repaired.stderr
-    assert told(other, agent) == facts(0, 4)
+    assert messages_of(other, agent) == facts(0, 4)
 
 
 # --- nodes ---------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def test_another_node_continues_after_a_kill(cluster: Cluster) -> None:
         remember(other, agent, text)
     owner.kill()
     assert (owner.data_dir / "work" / directory_name(AgentId(agent))).exists(), "it had batches to digest"
-    assert told(other, agent) == texts
+    assert messages_of(other, agent) == texts
     # A request whose answer was lost is sent again.
     remember(third, agent, texts[-1])
     persist(lambda: third.post(f"{agent}/flush", {"timeout_ms": 60_000}))
@@ -290,7 +290,7 @@ def test_another_node_continues_after_a_kill(cluster: Cluster) -> None:
     cluster.settle()
     assert cluster.owner_of(agent) is owner
     remember(third, agent, "The last boat is green.")
-    assert [told(node, agent) for node in cluster.nodes] == [[*texts, "The last boat is green."]] * 3
+    assert [messages_of(node, agent) for node in cluster.nodes] == [[*texts, "The last boat is green."]] * 3
 
 
 @pytest.mark.full
@@ -321,7 +321,7 @@ def test_a_paused_owner_answers_nothing_stale(cluster: Cluster) -> None:
             assert "This came during the pause." in response.text
     for thread in late:
         thread.join()
-    found = told(other, agent)
+    found = messages_of(other, agent)
     assert found[:2] == ["This came before the pause.", "This came during the pause."]
     assert set(acknowledged) <= set(found)
     assert len(set(found)) == len(found)
@@ -355,7 +355,7 @@ def test_a_stopped_node_hands_its_agents_over(cluster: Cluster) -> None:
     print(
         f"longest wait of a client during a hand-over: {max(gaps):.2f} s; median {sorted(gaps)[len(gaps) // 2]:.3f} s"
     )
-    assert told(other, agent) == acknowledged
+    assert messages_of(other, agent) == acknowledged
 
 
 @pytest.mark.full
@@ -416,7 +416,7 @@ def test_a_node_name_is_used_once(cluster: Cluster) -> None:
     first.kill()
     first.start()
     cluster.settle()
-    assert told(first, agent) == ["This came before.", "This came with two of one name."]
+    assert messages_of(first, agent) == ["This came before.", "This came with two of one name."]
 
 
 # --- log servers ---------------------------------------------------------------------------------------
@@ -467,7 +467,7 @@ def test_one_log_server_is_enough_to_lose(cluster: Cluster) -> None:
     owner.start()
     cluster.settle()
     expected = ["This came before.", "This came with two log servers.", "This came without the owner."]
-    assert [told(node, agent) for node in cluster.nodes] == [expected] * 3
+    assert [messages_of(node, agent) for node in cluster.nodes] == [expected] * 3
 
 
 @pytest.mark.full
@@ -490,4 +490,4 @@ def test_too_few_log_servers_refuse_writes(cluster: Cluster) -> None:
         cluster.log_servers.restart(index)
     remember(other, agent, "This was in doubt.")
     remember(other, agent, "This came after.")
-    assert told(owner, agent) == ["This came before.", "This was in doubt.", "This came after."]
+    assert messages_of(owner, agent) == ["This came before.", "This was in doubt.", "This came after."]

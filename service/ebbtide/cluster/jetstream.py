@@ -130,11 +130,6 @@ class Servers:
         self._thread.join()
         self._loop.close()
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether a server is connected now."""
-        return bool(self._client.is_connected)
-
     def on_change(self, cluster: str, notify: Callable[[], None]) -> None:
         """Call `notify`, on the thread of the connection, when a lease or the table of slots may have changed."""
 

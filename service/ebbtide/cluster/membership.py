@@ -174,11 +174,6 @@ class Membership:
         return self.owns(slot) and slot not in self._moving
 
     @property
-    def owned(self) -> frozenset[int]:
-        """The slots of this node."""
-        return self._owned if self.has_lease else frozenset()
-
-    @property
     def table(self) -> Table:
         """The latest table that this node has read or written."""
         return self._table

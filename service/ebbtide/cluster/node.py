@@ -24,10 +24,10 @@ from ebbtide.access.key_file import KeyFile
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import NoAnswer, Refused
 from ebbtide.cluster.membership import LeaseTimes, Membership, NodeInfo
-from ebbtide.cluster.names import Names
 from ebbtide.cluster.ownership import Ownership, answered
 from ebbtide.cluster.shared_keys import share_keys
 from ebbtide.cluster.slots import slot_of
+from ebbtide.cluster.status import used_names
 from ebbtide.errors import EbbtideError, Precondition, Unavailable
 from ebbtide.fleet.runtime.fleet import Fleet
 from ebbtide.forwarding.nodes import NodePeers, Place
@@ -79,7 +79,7 @@ class ClusterNode:
             self._servers.connect()
             if not settings.allow_unsynced_log:
                 refuse_unsynced(settings)
-            created = self._servers.created(settings.name)
+            self._names = used_names(self._servers, settings)
         except NoAnswer as error:
             self._servers.close()
             raise Unavailable(
@@ -88,14 +88,6 @@ class ClusterNode:
         except EbbtideError:
             self._servers.close()
             raise
-        if created is None:
-            self._servers.close()
-            raise Precondition(
-                f"There is no cluster {settings.name} on the log servers. Run `ebbtide cluster init`.",
-                reason="CLUSTER_UNUSABLE",
-            )
-        self._names = Names(settings.name, created.slot_count, created.log_streams)
-        self._servers.use(self._names)
         life = secrets.token_hex(8)
         times = LeaseTimes(settings.lease_s, settings.renew_s, settings.moves_at_once)
         info = NodeInfo(

@@ -2,8 +2,7 @@
 
 A `Delta` contains outcomes: the bytes that a transaction puts into each tree of LMDB, and the keys that it deletes.
 They are taken below the encryption, so the delta of an encrypted store is encrypted as its file is. Applying the deltas
-of an agent in order, from the first one, makes a store with equal trees, whatever model, clock or random numbers the
-commits came from.
+of an agent in order, from the first one, makes a store with equal trees. No model, clock or random number is needed.
 
 Some entries of META describe one file and differ between equal stores: the place in the journal, and the notes that a
 compaction has removed. Deltas contain a note that is put, so that each copy of a store compacts itself.
