@@ -1,4 +1,4 @@
-"""An encrypted store behaves exactly as a plain one, and copies made from deltas equal both, whatever is done."""
+"""An encrypted store behaves exactly as a plain one, and copies made from deltas equal both."""
 
 from __future__ import annotations
 

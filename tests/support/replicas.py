@@ -12,7 +12,7 @@ from ebbtide.errors import Unavailable
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.journal import OWN_TO_FILE, Delta, Rewritten
 from ebbtide.store.layout import SHARED_TREE, VALUE_SIZES
-from ebbtide.store.lmdb.environment import fresh_environment, open_environment
+from ebbtide.store.lmdb.environment import fresh_environment, open_environment, trees_of
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 
 Contents = dict[str, list[tuple[bytes, bytes]]]
@@ -80,7 +80,7 @@ class Replica:
 
     def assert_equals(self, store: LmdbStore) -> None:
         """Fail unless every tree of the store and of its copy are equal byte for byte."""
-        trees = {table.tree.decode(): handle for table, handle in store._tables.items()}
+        trees = trees_of(store._tables)
         original, copy = contents_of(store._environment, trees), contents_of(self._environment, self._trees)
         for name in VALUE_SIZES:
             assert original[name] == copy[name], name

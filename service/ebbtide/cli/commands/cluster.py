@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -64,7 +64,9 @@ def status(
 ) -> None:
     """Show the nodes that have a lease, their slots, and how many agents have a log."""
     with _connected(servers, name, config) as (connection, settings):
-        found = _status(connection, settings)
+        from ebbtide.cluster.status import read_status
+
+        found = read_status(connection, settings)
     if as_json:
         write_json(found)
         return
@@ -142,12 +144,6 @@ def repair(
         f"The log of {agent_id} has the content of the file now. The file ended with record {done.file_head}, "
         f"the log with record {done.log_head}."
     )
-
-
-def _status(connection: Servers, settings: ClusterSettings) -> dict[str, Any]:
-    from ebbtide.cluster.status import read_status
-
-    return read_status(connection, settings)
 
 
 @contextmanager

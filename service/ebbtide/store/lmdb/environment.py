@@ -85,6 +85,11 @@ def open_tables(environment: Any, creating: Any = None) -> Mapping[Table[Any], A
     return {table: trees[table.tree.decode()] for table in TABLES}
 
 
+def trees_of(handles: Mapping[Table[Any], Any]) -> dict[str, Any]:
+    """Return the handle of each tree, by its name."""
+    return {table.tree.decode(): handle for table, handle in handles.items()}
+
+
 def refuse_unsound(path: Path) -> None:
     """Raise STORE_CORRUPTED where the process ended while the store was open and its pages cannot be read."""
     if is_in_doubt(path) and not is_sound(path):

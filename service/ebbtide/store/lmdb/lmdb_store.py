@@ -35,6 +35,7 @@ from ebbtide.store.lmdb.environment import (
     open_tables,
     refuse_other_format,
     refuse_unsound,
+    trees_of,
 )
 from ebbtide.store.lmdb.hot_copy import CopyGate, write_trees
 from ebbtide.store.lmdb.network import SourcesOf
@@ -348,7 +349,7 @@ class LmdbStore:
         return done
 
     def _appended(self, append: Callable[[], T]) -> T:
-        """Append to the journal. After an error the store is behind, whatever the error: the entry may be there."""
+        """Append to the journal. After any error the store is behind: the entry may be there."""
         self._is_behind = True
         try:
             appended = append()
@@ -370,7 +371,7 @@ class LmdbStore:
 
     def _committed_ahead(self, ahead: _Ahead[T]) -> T:
         """Commit in a larger map what the journal has and the map had no room for. Its function does not run again."""
-        trees = {table.tree.decode(): handle for table, handle in self._tables.items()}
+        trees = trees_of(self._tables)
         try:
             while True:
                 try:
@@ -533,7 +534,7 @@ class LmdbStore:
 
     def _rewrite_journal(self, journal: Journal) -> None:
         """Replace the journal by the content. Until the file is compacted, its notes ask for another attempt."""
-        trees = {table.tree.decode(): handle for table, handle in self._tables.items()}
+        trees = trees_of(self._tables)
         try:
             with self._environment.begin() as txn:
                 content = Delta.of_content(txn, trees)
@@ -592,7 +593,7 @@ class LmdbStore:
             seen = txn.id()
             self._seen_by_copies.append(seen)
             try:
-                trees = {table.tree.decode(): handle for table, handle in self._tables.items()}
+                trees = trees_of(self._tables)
                 entries = {name: txn.cursor(db=tree).iternext() for name, tree in trees.items()}
                 entries[shared] = _without_notes(entries[shared])
                 return write_trees(fresh, layout.VALUE_SIZES, entries, may_go_on)

@@ -14,8 +14,8 @@ from ebbtide.errors import Corrupted, Exhausted
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.durable import sync_directory
 from ebbtide.store.journal import Delta
-from ebbtide.store.layout import TABLES, VALUE_SIZES
-from ebbtide.store.lmdb.environment import DATA_FILE, open_environment, open_tables, refuse_unsound
+from ebbtide.store.layout import VALUE_SIZES
+from ebbtide.store.lmdb.environment import DATA_FILE, open_environment, open_tables, refuse_unsound, trees_of
 from ebbtide.store.lmdb.probe import note_closed, note_use
 from ebbtide.store.lmdb.tables import MetaReader, MetaWriter, TableReader, TableWriter
 from ebbtide.store.translation import FOREIGN, translated
@@ -78,7 +78,7 @@ class Replica:
         with self._opened() as environment:
             tables = open_tables(environment)
             with environment.begin() as txn:
-                return Delta.of_content(txn, {table.tree.decode(): tables[table] for table in TABLES})
+                return Delta.of_content(txn, trees_of(tables))
 
     def apply(self, deltas: Sequence[Delta], head: ChainHead, start: int = 0) -> None:
         """Apply commits and write the new head, in one transaction. Create the file if there is none.
@@ -90,7 +90,7 @@ class Replica:
                 try:
                     with environment.begin(write=True) as txn:
                         tables = open_tables(environment, txn)
-                        trees = {table.tree.decode(): tables[table] for table in TABLES}
+                        trees = trees_of(tables)
                         for delta in deltas:
                             delta.apply(txn, trees)
                         meta = MetaWriter(TableWriter(txn, tables, None))
