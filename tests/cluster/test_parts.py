@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keys import ID_LENGTH, Key
-from ebbtide.cluster.log import Refused
+from ebbtide.cluster.jetstream import Servers
+from ebbtide.cluster.log import Kind, Record, Refused
+from ebbtide.cluster.names import Names
 from ebbtide.cluster.shared_keys import merged, share_keys
+from ebbtide.cluster.slots import slot_of
+from ebbtide.cluster.status import agents_in
 from ebbtide.daemon import node_of
 from ebbtide.errors import EbbtideError, Exhausted, FieldViolation, InvalidRequest, Precondition, agent_moving
 from ebbtide.forwarding.errors import error_from, error_to
+from ebbtide.ids import AgentId
 from ebbtide.settings import Settings
+from ebbtide.store.directory.data_directory import directory_name
 
 SUBJECT = "test.state.api_keys"
 
@@ -123,3 +130,37 @@ async def test_a_node_that_cannot_join_says_why(
     with pytest.raises(Precondition) as refused:
         node_of(settings)
     assert refused.value.reason == "CLUSTER_UNUSABLE" and words in refused.value.message
+
+
+# --- the agents of slots -------------------------------------------------------------------------------
+
+
+class Logs:
+    """The last records of some agents, as log servers return them."""
+
+    def __init__(self, names: Names, *agents: str) -> None:
+        self.records = {
+            names.subject_of(directory_name(AgentId(agent))): Record(Kind.OWN, b"", "", agent, b"")
+            for agent in agents
+        }
+        self.read: list[str] = []
+
+    def subjects(self, prefix: str) -> list[str]:
+        return sorted(subject for subject in self.records if subject.startswith(f"{prefix}."))
+
+    def last(self, subject: str) -> Record:
+        self.read.append(subject)
+        return self.records[subject]
+
+
+def test_the_agents_of_slots_are_listed() -> None:
+    """Those of other slots are not. A record is read only for an id that its directory does not reveal."""
+    names, agents = Names("test", 16, 4), [*(f"agent-{number}" for number in range(40)), "Ann", "安"]
+    logs = Logs(names, *agents)
+    slots = {1, 5, 6, 15} | {slot_of(directory_name(AgentId(agent)), 16) for agent in ("Ann", "安")}
+    found = agents_in(cast(Servers, logs), names, slots)
+    assert sorted(found) == sorted(
+        agent for agent in agents if slot_of(directory_name(AgentId(agent)), 16) in slots
+    )
+    assert set(found) < set(agents)
+    assert len(logs.read) == 2

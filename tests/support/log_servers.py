@@ -64,7 +64,7 @@ class LogServer:
         self._process: subprocess.Popen[bytes] | None = None
         self.is_paused = False
         self._cluster = cluster
-        self._store = home / name
+        self.store = home / name
 
     @property
     def url(self) -> str:
@@ -77,6 +77,12 @@ class LogServer:
         return f"http://{HOST}:{self._monitor_port}"
 
     @property
+    def process_id(self) -> int:
+        """The id of the running process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def answers(self) -> bool:
         """Whether the process runs and is not paused."""
         return self._process is not None and not self.is_paused
@@ -87,7 +93,7 @@ class LogServer:
         self._configuration.write_text(
             f"server_name: {self.name}\nlisten: {HOST}:{self.port}\nhttp: {HOST}:{self._monitor_port}\n"
             f"max_payload: 2MB\n{self._cluster}\n"
-            f"jetstream {{ store_dir: {json.dumps(str(self._store))}, max_file: 4GB, sync_interval: {sync} }}\n"
+            f"jetstream {{ store_dir: {json.dumps(str(self.store))}, max_file: 4GB, sync_interval: {sync} }}\n"
         )
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -100,6 +106,13 @@ class LogServer:
             self._process.kill()
             self._process.wait()
             self._process, self.is_paused = None, False
+
+    def stop(self) -> None:
+        """Send SIGTERM and wait for the end."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait()
+        self._process = None
 
     def pause(self) -> None:
         """Stop the process with SIGSTOP: its connections stay, and nothing answers."""

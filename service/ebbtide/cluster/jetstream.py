@@ -222,6 +222,13 @@ class Servers:
             if not page or offset >= reply.get("total", 0):
                 return sorted(found)
 
+    def subject_count(self, stream: str) -> int:
+        """Return how many subjects a stream has. May raise NoAnswer."""
+        reply = self._api(f"STREAM.INFO.{stream}", {})
+        if "error" in reply:
+            raise NoAnswer(str(reply["error"]))
+        return int(reply["state"].get("num_subjects", 0))
+
     # --- records -----------------------------------------------------------------------------------
 
     def append(self, subject: str, record: Record, expected: int) -> int:

@@ -17,8 +17,11 @@ class Names:
 
     def subject_of(self, directory: str) -> str:
         """Return the subject of the log of the agent in a directory."""
-        slot = slot_of(directory, self.slot_count)
-        return f"{self.log_prefix(slot % self.log_streams)}.{slot}.{directory}"
+        return f"{self.slot_prefix(slot_of(directory, self.slot_count))}.{directory}"
+
+    def slot_prefix(self, slot: int) -> str:
+        """Return the beginning of the subjects of the logs of one slot."""
+        return f"{self.log_prefix(slot % self.log_streams)}.{slot}"
 
     def log_prefix(self, number: int) -> str:
         """Return the beginning of the subjects of one log stream."""

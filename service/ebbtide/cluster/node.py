@@ -27,7 +27,7 @@ from ebbtide.cluster.membership import LeaseTimes, Membership, NodeInfo
 from ebbtide.cluster.ownership import Ownership, answered
 from ebbtide.cluster.shared_keys import share_keys
 from ebbtide.cluster.slots import slot_of
-from ebbtide.cluster.status import used_names
+from ebbtide.cluster.status import agents_in, used_names
 from ebbtide.errors import EbbtideError, Precondition, Unavailable
 from ebbtide.fleet.runtime.fleet import Fleet
 from ebbtide.forwarding.nodes import NodePeers, Place
@@ -237,21 +237,9 @@ class ClusterNode:
     async def _with_retries(self, fleet: Fleet, slots: frozenset[int]) -> list[AgentId]:
         while True:
             try:
-                return await fleet.on_pool(lambda: self.agents_in(slots))
+                return await fleet.on_pool(lambda: agents_in(self._servers, self._names, slots))
             except NoAnswer:
                 await asyncio.sleep(RETRY_S)
-
-    def agents_in(self, slots: Collection[int]) -> list[AgentId]:
-        """Return the agents that have a log in these slots. May raise NoAnswer."""
-        found = []
-        for number in range(self._names.log_streams):
-            for subject in self._servers.subjects(self._names.log_prefix(number)):
-                _, _, _, slot, _ = subject.split(".", 4)
-                if int(slot) in slots:
-                    record = self._servers.last(subject)
-                    if record is not None:
-                        found.append(AgentId(record.agent_id))
-        return found
 
 
 def node_name() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -11,7 +12,9 @@ from ebbtide.cluster.membership import NodeInfo
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.slots import Table
 from ebbtide.errors import Precondition
+from ebbtide.ids import AgentId
 from ebbtide.settings import ClusterSettings
+from ebbtide.store.directory.data_directory import agent_in
 
 
 def used_names(servers: Servers, settings: ClusterSettings) -> Names:
@@ -51,7 +54,7 @@ def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
                     "state": state,
                 }
             )
-    agents = sum(len(servers.subjects(names.log_prefix(number))) for number in range(names.log_streams))
+    agents = sum(servers.subject_count(names.log_stream(number)) for number in range(names.log_streams))
     return {
         "cluster": settings.name,
         "nodes": nodes,
@@ -59,3 +62,17 @@ def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
         "unowned_slots": len(table.slots_of("")),
         "agents": agents,
     }
+
+
+def agents_in(servers: Servers, names: Names, slots: Collection[int]) -> list[AgentId]:
+    """Return the agents that have a log in these slots. May raise NoAnswer."""
+    found = []
+    for slot in sorted(slots):
+        for subject in servers.subjects(names.slot_prefix(slot)):
+            agent_id = agent_in(subject.rpartition(".")[2])
+            if agent_id is None:
+                record = servers.last(subject)
+                agent_id = None if record is None else AgentId(record.agent_id)
+            if agent_id is not None:
+                found.append(agent_id)
+    return found

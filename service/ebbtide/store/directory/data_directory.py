@@ -69,6 +69,11 @@ def directory_name(agent_id: AgentId) -> str:
     return "~" + base64.b32encode(digest).decode().rstrip("=").lower()
 
 
+def agent_in(directory: str) -> AgentId | None:
+    """Return the id of the agent in a directory; None if the name does not reveal it."""
+    return None if directory.startswith("~") else AgentId(directory)
+
+
 class DataDirectory:
     """The files of one daemon. Methods block; call them on a worker thread."""
 
