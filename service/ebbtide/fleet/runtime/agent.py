@@ -439,26 +439,32 @@ class Agent:
         await loop.run_in_executor(self._shared.pool, self._close_store)
 
     def _close_store(self) -> None:
+        workspace = self.workspace
         try:
-            self.workspace.save_statement_uses()
-        except Exception as error:
-            # The counts only order results.
-            get_log("agent").warning("uses of statements not saved", agent_id=self.id, exc_info=error)
-        try:
-            self.workspace.open_archive.save_index()
-        except Exception as error:
-            # The index can be rebuilt; the store must be closed in any case.
-            get_log("agent").warning("vector index not saved", agent_id=self.id, exc_info=error)
-        try:
-            self._shared.data.write_meta(self.workspace.identity, self.workspace.counts())
-        except Exception as error:
-            # The counts in meta.json are only a hint.
-            get_log("agent").warning("meta.json not written", agent_id=self.id, exc_info=error)
-        try:
-            with fresh_pages():
-                self.workspace.store.trim()
-        except Exception as error:
-            # The file is as good as before, only larger than necessary.
-            get_log("agent").warning("store not trimmed", agent_id=self.id, exc_info=error)
+            if workspace.store.is_behind:
+                # It refuses everything. The next open completes the file from the log.
+                get_log("agent").warning("closed, because its file may lack a commit", agent_id=self.id)
+            else:
+                # The counts of uses only order results, and the index can be rebuilt.
+                self._attempt("uses of statements not saved", workspace.save_statement_uses)
+                self._attempt("vector index not saved", workspace.open_archive.save_index)
+                # The counts in meta.json are only a hint.
+                self._attempt("meta.json not written", self._write_meta)
+                # Without it, the file is as good as before, only larger than necessary.
+                self._attempt("store not trimmed", self._trim)
         finally:
-            self.workspace.close()
+            workspace.close()
+
+    def _attempt(self, failure: str, work: Callable[[], object]) -> None:
+        """Do work without which the store can be closed."""
+        try:
+            work()
+        except Exception as error:
+            get_log("agent").warning(failure, agent_id=self.id, exc_info=error)
+
+    def _write_meta(self) -> None:
+        self._shared.data.write_meta(self.workspace.identity, self.workspace.counts())
+
+    def _trim(self) -> None:
+        with fresh_pages():
+            self.workspace.store.trim()
