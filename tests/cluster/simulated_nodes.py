@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
+import msgspec
+
 from ebbtide.cluster.log import NoAnswer, Refused
 from ebbtide.cluster.membership import LeaseTimes, Membership, NodeInfo
 from ebbtide.cluster.names import Names
@@ -180,6 +182,13 @@ class Cluster:
     def table(self) -> Table:
         """Return the table as it is written now."""
         return self.processes[0].membership.table
+
+    def mark_drained(self, name: str, *, is_drained: bool) -> None:
+        """Write into the table whether a node is drained, as the command of an operator does."""
+        found = self.documents.read(NAMES.table, self.clock.now_s)
+        if found is not None:
+            table = msgspec.msgpack.decode(found[0], type=Table).with_drained(name, is_drained=is_drained)
+            self.documents.write(NAMES.table, msgspec.msgpack.encode(table), found[1])
 
     def settle(self) -> None:
         """Let every process run until the slots are where they should be."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from structlog.testing import capture_logs
 
 from ebbtide.cluster.ownership import Ownership
 from ebbtide.cluster.slots import best_node, slot_of
@@ -52,6 +53,7 @@ STEPS_AND_WEIGHTS = {
     "doubt": 1.0,
     "restart": 0.3,
     "end": 0.3,
+    "drain": 0.3,
 }
 
 
@@ -82,6 +84,8 @@ def step(dice: Random, cluster: Cluster) -> None:
         case "doubt":
             connection.next_writes[NAMES.node(process.name)] = dice.choice(list(Write))
             connection.next_writes[NAMES.table] = Write.LOST
+        case "drain":
+            cluster.mark_drained(process.name, is_drained=dice.random() < 0.7)
         case "restart" | "end" as kind:
             if kind == "end" and not connection.is_silent:
                 process.membership.stop()
@@ -92,7 +96,7 @@ def step(dice: Random, cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("names", [("a", "b"), ("a", "b", "c")])
 def test_no_schedule_lets_two_nodes_own_a_slot(names: tuple[str, ...]) -> None:
-    """Renewals, plans, pauses, silence, stale reads, lost writes and restarts in any order; then all slots settle.
+    """Renewals, plans, pauses, silence, stale reads, lost writes, drains and restarts in any order; then all settle.
 
     Each of the schedules has 150 steps; the owners are compared after each step.
     """
@@ -104,6 +108,7 @@ def test_no_schedule_lets_two_nodes_own_a_slot(names: tuple[str, ...]) -> None:
         for process in cluster.processes:
             process.connection.is_silent, process.connection.lag_s = False, 0.0
             process.connection.next_writes.clear()
+            cluster.mark_drained(process.name, is_drained=False)
         cluster.run(40.0)
         assert owners(cluster) == best(*names), f"seed {seed}"
 
@@ -209,8 +214,13 @@ def test_a_second_process_with_the_same_name_fences_the_first() -> None:
     new.renew()
     new.plan()
     assert new.owned() == ALL
-    old.renew()
+    assert old.membership.why_unready == ""
+    with capture_logs() as lines:
+        old.renew()
+        old.membership.drain(0.0)
     assert old.membership.is_fenced and old.owned() == frozenset()
+    assert [line["event"] for line in lines] == [old.membership.why_unready]
+    assert "give it another cluster.node and restart it" in old.membership.why_unready
     old.plan()
     assert old.owned() == frozenset()
     new.renew()
@@ -366,9 +376,41 @@ def test_slots_of_a_node_that_drains_do_not_come_back() -> None:
     cluster = settled("a", "b")
     leaver, other = cluster.processes
     leaver.membership.drain(0.0)
+    assert leaver.membership.why_unready == "this node is leaving its cluster"
     leaver.plan()
     assert leaver.owned() == frozenset()
     other.plan()
+    assert other.owned() == ALL
+
+
+def test_a_drained_node_owns_nothing_until_it_is_started_again() -> None:
+    """It gives its slots away and gets none back, also in another lease; its next process gets its share."""
+    cluster = settled("a", "b")
+    drained, other = cluster.processes
+    cluster.mark_drained("a", is_drained=True)
+    cluster.run(5.0)
+    assert drained.owned() == frozenset() and other.owned() == ALL
+    cluster.clock.now_s += 20.0
+    cluster.run(20.0)
+    assert drained.membership.lease == 2
+    assert drained.owned() == frozenset() and other.owned() == ALL
+    cluster.processes[0] = Process(cluster.documents, "a", life="1")
+    cluster.run(10.0)
+    assert owners(cluster) == best("a", "b")
+    assert cluster.table().drained == ()
+
+
+def test_a_drained_node_is_better_than_none() -> None:
+    """It takes the slots of the others when all of them are lost, and gives them back when one returns."""
+    cluster = settled("a", "b")
+    drained, other = cluster.processes
+    cluster.mark_drained("a", is_drained=True)
+    cluster.run(5.0)
+    other.connection.is_silent = True
+    cluster.run(20.0)
+    assert drained.owned() == ALL
+    other.connection.is_silent = False
+    cluster.run(10.0)
     assert other.owned() == ALL
 
 

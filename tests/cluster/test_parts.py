@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keys import ID_LENGTH, Key
@@ -18,9 +20,17 @@ from ebbtide.cluster.status import agents_in
 from ebbtide.daemon import node_of
 from ebbtide.errors import EbbtideError, Exhausted, FieldViolation, InvalidRequest, Precondition, agent_moving
 from ebbtide.forwarding.errors import error_from, error_to
+from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
 from ebbtide.settings import Settings
 from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.telemetry import configure_log
+from ebbtide.verbs.catalogue import OPERATIONS
+from ebbtide.verbs.merging import perform
+from ebbtide.verbs.paging import PageRequest
+from ebbtide.verbs.requests import Request
+from tests.cluster.simulated_nodes import Cluster
+from tests.support.in_process import service_in, tell
 
 SUBJECT = "test.state.api_keys"
 
@@ -130,6 +140,50 @@ async def test_a_node_that_cannot_join_says_why(
     with pytest.raises(Precondition) as refused:
         node_of(settings)
     assert refused.value.reason == "CLUSTER_UNUSABLE" and words in refused.value.message
+
+
+async def test_an_agent_whose_file_lacks_a_commit_is_closed_with_one_line(tmp_path: Path) -> None:
+    """It cannot save anything, so nothing is attempted; the next open works."""
+    configure_log("warning", "json")
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        (agent,) = service.fleet.open_agents
+        noted = list[str]()
+        agent.workspace.store.on_behind = lambda: noted.append("behind")
+
+        def fail() -> None:
+            raise agent_moving()
+
+        appended: Callable[[Callable[[], None]], None] = agent.workspace.store._appended
+        with pytest.raises(EbbtideError):
+            appended(fail)
+        assert noted == ["behind"] and agent.workspace.store.is_behind
+        with capture_logs() as lines:
+            await service.fleet.close(AgentId("ann"))
+        assert [line["event"] for line in lines] == ["closed, because its file may lack a commit"]
+        await tell(service, "ann", "I moved back in June.")
+
+
+async def test_readiness_and_metrics_are_those_of_the_node(tmp_path: Path) -> None:
+    """Another node that does not answer changes neither, but a list of all agents needs it."""
+    cluster = Cluster("a")
+    cluster.settle()
+    async with service_in(tmp_path) as service:
+        others = {"b": Place("127.0.0.1:1", "")}
+        service.peers = NodePeers("a", b"x" * 16, lambda _: "a", lambda: others)
+        service.cluster = cluster.processes[0].membership
+        readiness = await perform(service, OPERATIONS["GetReadiness"], Request())
+        assert (readiness.status, readiness.reasons) == ("ready", [])
+        assert b"ebbtide_ready 2.0" in await perform(service, OPERATIONS["GetMetrics"], Request())
+        with pytest.raises(EbbtideError, match="moving"):
+            await perform(service, OPERATIONS["ListAgents"], PageRequest())
+        cluster.clock.now_s += 20.0
+        readiness = await perform(service, OPERATIONS["GetReadiness"], Request())
+        assert (readiness.status, readiness.reasons) == (
+            "unavailable",
+            ["this node has no lease in its cluster"],
+        )
+        service.peers = None
 
 
 # --- the agents of slots -------------------------------------------------------------------------------

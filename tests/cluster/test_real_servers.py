@@ -327,18 +327,15 @@ def test_a_paused_owner_answers_nothing_stale(cluster: Cluster) -> None:
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.full
-def test_a_stopped_node_hands_its_agents_over(cluster: Cluster) -> None:
-    """SIGTERM: no acknowledged write is lost, and a client that writes has to wait a moment at most."""
-    owner, other, _ = cluster.nodes
-    agent, is_over = cluster.agent_of(owner, "handed"), threading.Event()
-    acknowledged: list[str] = []
-    gaps: list[float] = []
+@contextlib.contextmanager
+def writing(node: Node, agent: str) -> Iterator[list[str]]:
+    """Append messages through a node, twenty before the block and twenty after it. Yield the acknowledged ones."""
+    is_over, acknowledged, gaps = threading.Event(), list[str](), list[float]()
 
     def write() -> None:
         while not is_over.is_set():
             begun_s, text = time.monotonic(), f"The boat number {len(acknowledged)} is blue."
-            remember(other, agent, text)
+            remember(node, agent, text)
             acknowledged.append(text)
             gaps.append(time.monotonic() - begun_s)
 
@@ -346,15 +343,44 @@ def test_a_stopped_node_hands_its_agents_over(cluster: Cluster) -> None:
     writer.start()
     try:
         wait_until(lambda: len(acknowledged) >= 20)
-        assert owner.stop() == 0
+        yield acknowledged
         moved = len(acknowledged)
         wait_until(lambda: len(acknowledged) >= moved + 20)
     finally:
         is_over.set()
         writer.join()
-    print(
-        f"longest wait of a client during a hand-over: {max(gaps):.2f} s; median {sorted(gaps)[len(gaps) // 2]:.3f} s"
-    )
+    print(f"longest wait of a client: {max(gaps):.2f} s; median {sorted(gaps)[len(gaps) // 2]:.3f} s")
+
+
+@pytest.mark.full
+def test_a_stopped_node_hands_its_agents_over(cluster: Cluster) -> None:
+    """SIGTERM: no acknowledged write is lost, and a client that writes has to wait a moment at most."""
+    owner, other, _ = cluster.nodes
+    agent = cluster.agent_of(owner, "handed")
+    with writing(other, agent) as acknowledged:
+        assert owner.stop() == 0
+    assert messages_of(other, agent) == acknowledged
+
+
+@pytest.mark.full
+def test_a_drained_node_serves_without_agents_until_it_is_started_again(cluster: Cluster) -> None:
+    """Every slot moves while clients write; the node passes requests on, and gets its share back after a restart."""
+    owner, other, _ = cluster.nodes
+    agent = cluster.agent_of(owner, "drained")
+    with writing(other, agent) as acknowledged:
+        done = cluster.command("drain", owner.name, "--json")
+        assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["left"] == 0 and not cluster.table().slots_of(owner.name)
+    states = {
+        one["name"]: one["state"] for one in json.loads(cluster.command("status", "--json").stdout)["nodes"]
+    }
+    assert states == {"e1": "drained", "e2": "running", "e3": "running"}
+    assert owner.client.get("/readyz").status_code == 200
+    assert messages_of(owner, agent) == acknowledged
+    assert owner.stop() == 0
+    owner.start()
+    cluster.settle()
+    assert cluster.owner_of(agent) is owner
     assert messages_of(other, agent) == acknowledged
 
 

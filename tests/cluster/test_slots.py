@@ -115,6 +115,24 @@ def test_all_plans_lead_to_the_best_nodes(situation: tuple[Table, set[str], set[
 
 
 @quick
+@given(situations(), st.data())
+def test_drained_nodes_own_slots_only_where_no_other_node_stays(
+    situation: tuple[Table, set[str], set[str]], data: st.DataObject
+) -> None:
+    """Each slot ends at its best node of those that stay and are not drained; of all that stay, if all are drained."""
+    table, live, leaving = situation
+    stays = live - leaving
+    drained = data.draw(st.sets(st.sampled_from([*sorted(live), "dead"])))
+    for node in drained:
+        table = table.with_drained(node, is_drained=True)
+    end = settled(table, live, leaving)
+    assert set(end.drained) == drained, "a move keeps the drained nodes"
+    for slot, owner in enumerate(end.owners):
+        expected = stays - drained or stays
+        assert owner == (best_node(slot, expected) if expected else table.owners[slot])
+
+
+@quick
 @given(nodes, names)
 def test_a_settled_table_moves_as_little_as_a_join_needs(live: set[str], new: str) -> None:
     """From a settled table, a node that joins gets slots and no other node does."""

@@ -128,6 +128,8 @@ class Membership:
         self._renewal = threading.RLock()
         self._confirmed = 0
         """The lease in which this node has written the table."""
+        self._has_joined = False
+        """Whether this process has written the table: it ends the drain of the process before it."""
         self._valid_until_s = float("-inf")
         self._renewed_s = float("-inf")
         self._sequence = -1
@@ -158,6 +160,15 @@ class Membership:
     def is_leaving(self) -> bool:
         """Whether this node gives its agents away before it stops."""
         return self._info.is_leaving
+
+    @property
+    def why_unready(self) -> str:
+        """Why this node should get no requests; empty if it should."""
+        if self.is_fenced:
+            return "another process uses the name of this node; give it another cluster.node and restart it"
+        if not self.has_lease:
+            return "this node has no lease in its cluster"
+        return "this node is leaving its cluster" if self.is_leaving else ""
 
     @property
     def is_settled(self) -> bool:
@@ -298,9 +309,14 @@ class Membership:
         info = msgspec.msgpack.decode(lease, type=NodeInfo)
         if info.life == self._info.life:
             return True
+        if not self.is_fenced:
+            self._log.error(
+                "another process uses the name of this node; give it another cluster.node and restart it",
+                node=info.name,
+                address=info.address,
+            )
         self.is_fenced = True
         self._valid_until_s = float("-inf")
-        self._log.error("another process uses the name of this node", node=info.name, address=info.address)
         return False
 
     # --- slots -------------------------------------------------------------------------------------
@@ -354,10 +370,13 @@ class Membership:
                 self._others[name] = _Seen(info, found[1], self._times.clock())
 
     def _confirm(self) -> None:
-        """Write the table, unchanged, in this lease: no read of it can be older than the lease."""
-        lease = self.lease
-        self._write(self._table)
-        self._confirmed = lease
+        """Write the table in this lease: no read of it can be older than the lease.
+
+        A node that was drained is drained no longer once it is started again.
+        """
+        lease, name = self.lease, self._info.name
+        self._write(self._table if self._has_joined else self._table.with_drained(name, is_drained=False))
+        self._confirmed, self._has_joined = lease, True
         self._take_over(lease)
 
     def _move(self) -> bool:
@@ -373,6 +392,7 @@ class Membership:
             try:
                 self._moves.release(lambda directory: self._slot(directory) not in self._moving)
                 self._write(self._table.with_owner(self._moving, node))
+                self._log.info("slots given", node=node, count=len(self._moving))
             except (NoAnswer, Refused):
                 with self._lock:
                     # The other node may own them, now or when the write arrives late: until this node has written

@@ -20,6 +20,8 @@ class Table(msgspec.Struct, frozen=True):
     """The owner of each slot, by node name; empty if no node has owned it."""
 
     owners: tuple[str, ...]
+    drained: tuple[str, ...] = ()
+    """Nodes that should own no slot, in order of their names, while another node lives."""
 
     @classmethod
     def empty(cls, slot_count: int) -> Table:
@@ -29,7 +31,13 @@ class Table(msgspec.Struct, frozen=True):
     def with_owner(self, slots: Collection[int], owner: str) -> Table:
         """Return the table with another owner of these slots."""
         changed = set(slots)
-        return Table(tuple(owner if slot in changed else old for slot, old in enumerate(self.owners)))
+        owners = tuple(owner if slot in changed else old for slot, old in enumerate(self.owners))
+        return Table(owners, self.drained)
+
+    def with_drained(self, node: str, *, is_drained: bool) -> Table:
+        """Return the table in which a node should own no slot, or its share again."""
+        others = {one for one in self.drained if one != node}
+        return Table(self.owners, tuple(sorted(others | {node} if is_drained else others)))
 
     def slots_of(self, node: str) -> frozenset[int]:
         """Return the slots that a node owns."""
@@ -58,7 +66,8 @@ def best_node(slot: int, nodes: Collection[str]) -> str:
 
 def plan_for(node: str, table: Table, live: Collection[str], leaving: Collection[str] = ()) -> Plan:
     """Return the moves of one node. Live nodes that are leaving keep their slots until they have given them away."""
-    staying = [one for one in live if one not in leaving]
+    present = [one for one in live if one not in leaving]
+    staying = [one for one in present if one not in table.drained] or present
     claimed, given = set(), dict[str, set[int]]()
     for slot, owner in enumerate(table.owners):
         best = best_node(slot, staying)

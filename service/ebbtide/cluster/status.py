@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ebbtide.cluster.jetstream import Servers
-from ebbtide.cluster.membership import NodeInfo
+from ebbtide.cluster.membership import Documents, NodeInfo
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.slots import Table
 from ebbtide.errors import Precondition
@@ -30,36 +30,60 @@ def used_names(servers: Servers, settings: ClusterSettings) -> Names:
     return names
 
 
-def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
-    """Return the nodes with their slots, and the number of agents that have a log. May raise NoAnswer."""
-    names = used_names(servers, settings)
-    found = servers.read(names.table)
-    table = Table.empty(names.slot_count) if found is None else msgspec.msgpack.decode(found[0], type=Table)
+def read_table(documents: Documents, names: Names) -> tuple[Table, int]:
+    """Return the table of slots and its sequence; an empty one with 0 before a node has started. May raise NoAnswer."""
+    found = documents.read(names.table)
+    if found is None:
+        return Table.empty(names.slot_count), 0
+    return msgspec.msgpack.decode(found[0], type=Table), found[1]
+
+
+def read_nodes(
+    servers: Servers, names: Names, lease_s: float, drained: Collection[str]
+) -> list[dict[str, Any]]:
+    """Return every node that the cluster has had, with its state, in order of the names. May raise NoAnswer."""
     nodes = []
     for subject in servers.subjects(names.nodes):
         lease = servers.read(subject)
-        if lease is not None:
-            info = msgspec.msgpack.decode(lease[0], type=NodeInfo)
-            age_s = servers.age_s(subject)
-            state = "stopped" if info.renewals < 0 else "leaving" if info.is_leaving else "running"
-            if state != "stopped" and age_s > settings.lease_s:
-                state = "silent"
-            nodes.append(
-                {
-                    "name": info.name,
-                    "address": info.address,
-                    "version": info.version,
-                    "slots": len(table.slots_of(info.name)),
-                    "renewed_s_ago": round(age_s, 1),
-                    "state": state,
-                }
-            )
+        if lease is None:
+            continue
+        info, age_s = msgspec.msgpack.decode(lease[0], type=NodeInfo), servers.age_s(subject)
+        nodes.append(
+            {
+                "name": info.name,
+                "address": info.address,
+                "version": info.version,
+                "renewed_s_ago": round(age_s, 1),
+                "state": _state(info, age_s > lease_s, info.name in drained),
+            }
+        )
+    return nodes
+
+
+def _state(info: NodeInfo, is_silent: bool, is_drained: bool) -> str:
+    if info.renewals < 0:
+        return "stopped"
+    if is_silent:
+        return "silent"
+    if info.is_leaving:
+        return "leaving"
+    return "drained" if is_drained else "running"
+
+
+def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
+    """Return the nodes with their slots, and the number of agents that have a log. May raise NoAnswer."""
+    names = used_names(servers, settings)
+    table, _ = read_table(servers, names)
+    nodes = read_nodes(servers, names, settings.lease_s, table.drained)
+    for node in nodes:
+        node["slots"] = len(table.slots_of(node["name"]))
+    live = {node["name"] for node in nodes if node["state"] not in ("stopped", "silent")}
     agents = sum(servers.subject_count(names.log_stream(number)) for number in range(names.log_streams))
     return {
         "cluster": settings.name,
         "nodes": nodes,
         "slots": names.slot_count,
-        "unowned_slots": len(table.slots_of("")),
+        "unowned_slots": sum(owner not in live for owner in table.owners),
         "agents": agents,
     }
 

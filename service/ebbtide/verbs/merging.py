@@ -45,6 +45,8 @@ _CALLER = msgspec.msgpack.Decoder(Caller)
 async def perform(service: Service, operation: Operation, request: Any) -> Any:
     """Return the response of an operation. For the operations in MERGES, merge those of all workers."""
     merge = MERGES.get(operation.name)
+    if service.cluster is not None and operation.name in OF_EACH_NODE:
+        merge = None
     if service.peers is None or merge is None:
         return await operation.verb(service, request)
     head = _head(operation, request)
@@ -184,6 +186,9 @@ MERGES: Mapping[str, Merge] = {
     "GetMetrics": lambda _, texts: merged_text(texts),
 }
 """How to merge the responses of all workers, by operation."""
+
+OF_EACH_NODE = frozenset({"GetReadiness", "GetMetrics"})
+"""Operations that are not merged in a cluster: a load balancer and Prometheus send them to each node."""
 
 PARTIAL = frozenset({"GetModel", "GetReadiness", "GetMetrics"})
 """Operations whose merged response is useful even if a worker is missing."""

@@ -275,10 +275,8 @@ async def get_readiness(service: Service, _: Request = EMPTY) -> Readiness:
     """Return whether requests are accepted: yes if ready or degraded (200), no if unavailable (503)."""
     if not service.is_accepting:
         return Readiness(status="unavailable", reasons=["the daemon is stopping"])
-    if service.cluster is not None and not service.cluster.has_lease:
-        return Readiness(status="unavailable", reasons=["this node has no lease in its cluster"])
-    if service.cluster is not None and service.cluster.is_leaving:
-        return Readiness(status="unavailable", reasons=["this node is leaving its cluster"])
+    if service.cluster is not None and (why := service.cluster.why_unready):
+        return Readiness(status="unavailable", reasons=[why])
     reasons = []
     state = await service.model_client.state()
     if not state.available or service.model_client.troubled:

@@ -1,7 +1,8 @@
-"""`ebbtide cluster`: create a cluster on the log servers, show its state, and move agents into it."""
+"""`ebbtide cluster`: create a cluster on the log servers, show its state, drain nodes, and move agents into it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from ebbtide.cli.console import counted, out, say, write_json
+from ebbtide.cli.console import counted, out, progress, say, write_json
 from ebbtide.cli.daemon_settings import given, settings_in_force
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from ebbtide.cluster.jetstream import Servers
     from ebbtide.settings import ClusterSettings
 
-cluster = typer.Typer(no_args_is_help=True, help="Create a cluster, show its state, and move agents into it.")
+cluster = typer.Typer(
+    no_args_is_help=True, help="Create a cluster, show its state, drain its nodes, and move agents into it."
+)
 
 Addresses = Annotated[
     str | None,
@@ -80,6 +83,65 @@ def status(
         f"{counted(found['agents'], 'agent')} in {counted(found['slots'], 'slot')}, "
         f"{found['unowned_slots']} of them without a node."
     )
+
+
+@cluster.command("drain")
+def drain(
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="The node, as `ebbtide cluster status` names it.")
+    ],
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Give the node its share of the slots again, without a restart.")
+    ] = False,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=0, help="Most seconds to wait until the slots have moved.")
+    ] = 60,
+    servers: Addresses = None,
+    name: Name = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Move all agents of a running node to the others. It gets none until it is started again."""
+    with _connected(servers, name, config) as (connection, settings):
+        from ebbtide.cluster.draining import drain as drain_node
+        from ebbtide.cluster.draining import end_drain
+
+        if undo:
+            _say_undone(node, end_drain(connection, settings, node), as_json)
+            return
+        with progress(f"Draining {node}") as bar:
+            task = bar.add_task("slots left", total=None)
+            begun_s = time.monotonic()
+            done = drain_node(
+                connection,
+                settings,
+                node,
+                timeout_s=timeout_s,
+                on_progress=lambda left: bar.update(task, completed=left),
+            )
+            took_s = time.monotonic() - begun_s
+    if as_json:
+        write_json({"node": node, "left": done.left, "taken": done.taken, "took_s": round(took_s, 2)})
+    if done.left:
+        raise Failure(
+            f"{node} still has {counted(done.left, 'slot')} after {took_s:.0f} s. It continues to give them away.",
+            ExitCode.UNAVAILABLE,
+            hint="Look at `ebbtide cluster status`, or end the drain with --undo.",
+        )
+    if not as_json:
+        taken = ", ".join(f"{other} took {count}" for other, count in done.taken.items()) or "it had none"
+        say(
+            f"{node} owns no slots any more: {taken}, in {took_s:.1f} s. It can be stopped; a start ends the drain."
+        )
+
+
+def _say_undone(node: str, was_drained: bool, as_json: bool) -> None:
+    if as_json:
+        write_json({"node": node, "was_drained": was_drained})
+    elif was_drained:
+        say(f"{node} gets its share of the slots again.")
+    else:
+        say(f"{node} was not drained. Nothing changed.")
 
 
 @cluster.command("adopt")
