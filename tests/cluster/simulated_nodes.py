@@ -122,6 +122,9 @@ class Moves:
     def acquired(self, slots: Collection[int]) -> None:
         pass
 
+    def settled(self) -> None:
+        pass
+
 
 class Process:
     """One process of a node."""

@@ -81,6 +81,10 @@ class Moves(Protocol):
         """Take note of slots that this node owns now. Does not block."""
         ...
 
+    def settled(self) -> None:
+        """Take note that slots have another owner, or are not about to move any more. Does not block."""
+        ...
+
 
 @dataclass
 class _Seen:
@@ -359,6 +363,7 @@ class Membership:
             self._table, self._table_sequence = msgspec.msgpack.decode(found[0], type=Table), found[1]
             # Slots that another node has given to this one belong to it at once.
             self._take_over(self.lease)
+            self._moves.settled()
         for subject in self._documents.subjects(self._names.nodes):
             found = self._documents.read(subject)
             name = subject.rpartition(".")[2]
@@ -403,6 +408,7 @@ class Membership:
             finally:
                 self._take_over(lease)
                 self._moving = frozenset()
+                self._moves.settled()
         return bool(plan.given)
 
     def _slot(self, directory: str) -> int:
@@ -423,3 +429,4 @@ class Membership:
         if gained:
             self._log.info("slots taken", count=len(gained), owned=len(slots))
             self._moves.acquired(gained)
+            self._moves.settled()

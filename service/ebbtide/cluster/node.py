@@ -13,6 +13,7 @@ import json
 import secrets
 import socket
 import threading
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
@@ -30,6 +31,7 @@ from ebbtide.cluster.slots import slot_of
 from ebbtide.cluster.status import agents_in, used_names
 from ebbtide.errors import EbbtideError, Precondition, Unavailable
 from ebbtide.fleet.runtime.fleet import Fleet
+from ebbtide.fleet.runtime.notifier import Notifier
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
 from ebbtide.settings import ClusterSettings, StoreSettings
@@ -50,6 +52,9 @@ KEYS_S = 0.5
 SWEEP_S = 60.0
 """Pause between two searches for obsolete copies."""
 
+MOVE_TIMEOUT_S = 2.0
+"""How long a request waits for an agent that is moving."""
+
 RETRY_S = 1.0
 """Pause before the agents of taken slots are listed again."""
 
@@ -69,6 +74,7 @@ class ClusterNode:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = threading.Event()
+        self._moved = Notifier()
         self._shares_keys = shares_keys
         self._secret = _read_secret(settings.secret_file)
 
@@ -104,7 +110,7 @@ class ClusterNode:
             map_bytes=self._store.initial_map_bytes,
             max_map_bytes=self._store.max_map_bytes,
         )
-        self.peers = NodePeers(self.name, self._secret, self._owner_name, self._places)
+        self.peers = NodePeers(self.name, self._secret, self._owner_name, self._places, self._settle)
         self._admit(self._names.master_key, master_fingerprint, "encryption.master_key_file")
         self._admit(self._names.secret, _fingerprint(self._secret), "cluster.secret_file")
         if self._shares_keys:
@@ -152,8 +158,23 @@ class ClusterNode:
                 get_log("cluster").warning("copies not removed", exc_info=error)
 
     def _owner_name(self, agent_id: str) -> str:
-        slot = slot_of(directory_name(AgentId(agent_id)), self._names.slot_count)
-        return self.membership.table.owners[slot]
+        return self.membership.table.owners[self._slot(agent_id)]
+
+    def _slot(self, agent_id: str) -> int:
+        return slot_of(directory_name(AgentId(agent_id)), self._names.slot_count)
+
+    async def _settle(self, agent_id: str) -> None:
+        """Wait a moment while an agent is moving from or to this node."""
+        slot = self._slot(agent_id)
+        deadline_s = time.monotonic() + MOVE_TIMEOUT_S
+        while not self._stopped.is_set():
+            change = self._moved.next_notification()
+            if self.membership.table.owners[slot] not in ("", self.name) or self.membership.accepts(slot):
+                return
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                return
+            await change.wait(left_s)
 
     def _places(self) -> dict[str, Place]:
         return {name: Place(info.address, info.life) for name, info in self.membership.nodes.items()}
@@ -211,9 +232,13 @@ class ClusterNode:
         if not self._stopped.is_set():
             self._loop.call_soon_threadsafe(self._begin_adopting, frozenset(slots))
 
+    def settled(self) -> None:
+        """Let requests continue that wait for moving agents."""
+        if not self._stopped.is_set():
+            self._loop.call_soon_threadsafe(self._moved.notify)
+
     def _begin_adopting(self, slots: frozenset[int]) -> None:
         assert self._fleet is not None
-        self._fleet.moved.notify()
         task = in_background(self._adopt(slots))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

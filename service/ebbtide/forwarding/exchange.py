@@ -50,6 +50,9 @@ class RestHead(msgspec.Struct, frozen=True, tag="rest", array_like=True):
     server: tuple[str, int] | None
     scheme: str
     http_version: str
+    agent_id: str
+    is_repeated: bool = False
+    """Whether a process that had given the agent away has passed the request on."""
 
 
 class RestStart(msgspec.Struct, frozen=True, tag="start", array_like=True):
@@ -75,6 +78,8 @@ class CallHead(msgspec.Struct, frozen=True, tag="call", array_like=True):
     metadata: Metadata
     peer: str
     remaining_s: float | None
+    agent_id: str
+    is_repeated: bool = False
 
 
 class CallMessage(msgspec.Struct, frozen=True, tag="message", array_like=True):
@@ -92,11 +97,13 @@ class CallEnd(msgspec.Struct, frozen=True, tag="end", array_like=True):
 
 
 class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
-    """An operation for the agents of one worker."""
+    """An operation for one agent, or for all agents of one worker."""
 
     name: str
     request: bytes
     caller: bytes
+    agent_id: str = ""
+    is_repeated: bool = False
 
 
 class VerbResult(msgspec.Struct, frozen=True, tag="result", array_like=True):
@@ -107,6 +114,20 @@ class VerbResult(msgspec.Struct, frozen=True, tag="result", array_like=True):
 
 
 Head = RestHead | CallHead | VerbHead
+
+
+def ends_request(head: Head, frame: Any) -> bool:
+    """Return whether a frame is the last of a request. It is the head itself if no frame follows."""
+    if isinstance(head, RestHead):
+        return isinstance(frame, Part) and not frame.more
+    return frame is head if isinstance(head, VerbHead) or not head.is_upload else isinstance(frame, CallEnd)
+
+
+def ends_response(frame: Any) -> bool:
+    """Return whether a frame is the last of a response."""
+    return isinstance(frame, CallEnd | VerbResult) or (isinstance(frame, Part) and not frame.more)
+
+
 Frame = (
     Taken
     | Hello

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from ebbtide.errors import EbbtideError, agent_moving
@@ -48,24 +48,31 @@ class NodePeers(Peers):
         secret: bytes,
         owner_name: Callable[[str], str],
         places: Callable[[], Mapping[str, Place]],
+        settle: Callable[[str], Awaitable[None]],
     ) -> None:
-        """`owner_name` returns the owner of an agent, or an empty text; `places` those of the live nodes."""
+        """`owner_name` returns the owner of an agent, or an empty text; `places` those of the live nodes.
+
+        `settle` waits a moment while an agent is moving.
+        """
         super().__init__()
         self._secret = secret
         self._owner_name = owner_name
         self._places = places
+        self._settle = settle
         self._known: dict[int, Place] = {}
         self._names = [node]
         self._server: asyncio.Server | None = None
 
     def owner_of(self, agent_id: str) -> int:
         """Return the index of the node that owns an agent; the own one if there is none, or the id is invalid."""
-        if not 0 < len(agent_id) <= MAX_AGENT_ID_LENGTH:
-            return self.own
-        try:
-            return self._index(self._owner_name(agent_id) or self._names[0])
-        except UnicodeEncodeError:
-            return self.own
+        name = self._owner_name(agent_id) if _has_directory(agent_id) else ""
+        return self._index(name or self._names[0])
+
+    async def owner(self, agent_id: str) -> int:
+        """Return the same, once an agent that is moving has moved."""
+        if _has_directory(agent_id):
+            await self._settle(agent_id)
+        return self.owner_of(agent_id)
 
     @property
     def others(self) -> list[int]:
@@ -170,3 +177,10 @@ class NodePeers(Peers):
     def _stop_listening(self) -> None:
         if self._server is not None:
             self._server.close()
+
+
+def _has_directory(agent_id: str) -> bool:
+    """Return whether an id, which may be invalid, has a directory name."""
+    return 0 < len(agent_id) <= MAX_AGENT_ID_LENGTH and not any(
+        "\ud800" <= one <= "\udfff" for one in agent_id
+    )

@@ -14,8 +14,19 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from ebbtide.errors import EbbtideError, Unavailable
-from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Head, Taken, VerbHead, VerbResult
+from ebbtide.forwarding.exchange import (
+    ConnectionLost,
+    Exchange,
+    Head,
+    Taken,
+    VerbHead,
+    VerbResult,
+    ends_request,
+    ends_response,
+)
 from ebbtide.ids import MAX_AGENT_ID_LENGTH
 from ebbtide.shard import Shard
 from ebbtide.telemetry import get_log, in_background
@@ -61,6 +72,10 @@ class Peers(ABC):
     @abstractmethod
     def owner_of(self, agent_id: str) -> int:
         """Return the index of the process that owns an agent, or the own one if the id is invalid."""
+
+    async def owner(self, agent_id: str) -> int:
+        """Return the same, once an agent that is moving has moved."""
+        return self.owner_of(agent_id)
 
     @property
     @abstractmethod
@@ -127,8 +142,12 @@ class Peers(ABC):
             await exchange.write(Taken())
             is_reusable = True
             while is_reusable:
-                head = await exchange.read()
-                is_reusable = await self._answers[type(head)](head, exchange)
+                head: Any = await exchange.read()
+                owner = self.own if head.is_repeated else await self.owner(head.agent_id)
+                if owner == self.own:
+                    is_reusable = await self._answers[type(head)](head, exchange)
+                else:
+                    is_reusable = await self._repeat(head, exchange, owner)
         except ConnectionLost:
             pass
         except Exception as error:
@@ -136,6 +155,29 @@ class Peers(ABC):
         finally:
             self._open.discard(exchange)
             exchange.close()
+
+    async def _repeat(self, head: Head, exchange: Exchange, owner: int) -> bool:
+        """Pass a request on to the process that owns its agent now. Return whether both sides are complete."""
+        try:
+            further = await self.connect(owner)
+        except EbbtideError:
+            # The process that has the client's connection responds.
+            return False
+        head = msgspec.structs.replace(head, is_repeated=True)
+        up = asyncio.create_task(_copy_request(head, exchange, further))
+        down = asyncio.create_task(_copy_response(further, exchange))
+        lost = asyncio.create_task(exchange.lost.wait())
+        try:
+            await asyncio.wait({down, lost}, return_when=asyncio.FIRST_COMPLETED)
+            return _has_succeeded(up) and _has_succeeded(down)
+        finally:
+            if _has_succeeded(up) and _has_succeeded(down):
+                self.give_back(owner, further)
+            else:
+                further.abort()
+            for task in (up, down, lost):
+                task.cancel()
+            await asyncio.gather(up, down, lost, return_exceptions=True)
 
     async def close(self) -> None:
         """Close every connection. Idempotent."""
@@ -145,6 +187,25 @@ class Peers(ABC):
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
+
+
+async def _copy_request(head: Head, source: Exchange, target: Exchange) -> None:
+    frame: Any = head
+    await target.write(frame)
+    while not ends_request(head, frame):
+        frame = await source.read()
+        await target.write(frame)
+
+
+async def _copy_response(source: Exchange, target: Exchange) -> None:
+    frame: Any = None
+    while not ends_response(frame):
+        frame = await source.read()
+        await target.write(frame)
+
+
+def _has_succeeded(task: asyncio.Task[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 class WorkerPeers(Peers):

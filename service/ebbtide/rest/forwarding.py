@@ -2,7 +2,7 @@
 
 The worker that accepts a connection reads only the path of a request. The owner does the rest: the HTTP checks,
 authentication, limits, the log line and the metrics. Parts of bodies are passed on as they arrive, in both directions.
-If the client disconnects, the owner's work is cancelled. A forwarded request is never forwarded again.
+If the client disconnects, the owner's work is cancelled.
 """
 
 from __future__ import annotations
@@ -33,21 +33,15 @@ class Forwarding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request here, or pass it on."""
-        worker = self._owner(scope)
+        agent_id = _agent_of(scope)
+        worker = await self._peers.owner(agent_id)
         if worker != self._peers.own:
-            error = await _Passage(self._peers, worker, scope, receive, send).run()
+            error = await _Passage(self._peers, worker, agent_id, scope, receive, send).run()
             if error is None:
                 return
             # The app responds with the error, after the checks of every request.
             scope = {**scope, FAILURE: error}
         await self._app(scope, receive, send)
-
-    def _owner(self, scope: Scope) -> int:
-        """Return the owner of the agent in the path of a request, or this worker if there is none."""
-        path: str = scope.get("path", "")
-        agent_id = path[len(AGENTS) :].partition("/")[0] if path.startswith(AGENTS) else ""
-        # The checks refuse an invalid id.
-        return self._peers.owner_of(agent_id) if agent_id else self._peers.own
 
     async def answer(self, head: Any, exchange: Exchange) -> bool:
         """Answer a request that another worker passed on. Return whether both sides are complete."""
@@ -104,12 +98,20 @@ class Forwarding:
         return is_received and is_sent
 
 
-async def pass_on(peers: Peers, worker: int, scope: Scope, receive: Receive, send: Send) -> None:
+def _agent_of(scope: Scope) -> str:
+    """Return the id of the agent in the path of a request, or an empty text. The checks refuse an invalid one."""
+    path: str = scope.get("path", "")
+    return path[len(AGENTS) :].partition("/")[0] if path.startswith(AGENTS) else ""
+
+
+async def pass_on(
+    peers: Peers, worker: int, agent_id: str, scope: Scope, receive: Receive, send: Send
+) -> None:
     """Pass a request whose agent is not in the path it was sent to on to the owner of the agent.
 
     Raise the error to respond with if there was no response.
     """
-    error = await _Passage(peers, worker, scope, receive, send).run()
+    error = await _Passage(peers, worker, agent_id, scope, receive, send).run()
     if error is not None:
         raise error
 
@@ -131,10 +133,13 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 class _Passage:
     """One request to another worker: its body is passed on to the owner of the agent, the response to the client."""
 
-    def __init__(self, peers: Peers, worker: int, scope: Scope, receive: Receive, send: Send) -> None:
-        """`worker` is the owner."""
+    def __init__(
+        self, peers: Peers, worker: int, agent_id: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """`worker` is the owner of the agent."""
         self._peers = peers
         self._worker = worker
+        self._agent_id = agent_id
         self._scope = scope
         self._receive = receive
         self._send = send
@@ -192,6 +197,7 @@ class _Passage:
             scope.get("server"),
             scope["scheme"],
             scope["http_version"],
+            self._agent_id,
         )
         try:
             await exchange.write(head)

@@ -47,8 +47,9 @@ class _Endpoint:
         agent_id = agent_of(scope, CALLER.get(), service.settings.mcp.agent)
         service.authentication.permit(CALLER.get(), ANY_SCOPE, agent_id)
         peers = service.peers
-        if peers is not None and (owner := peers.owner_of(agent_id)) != peers.own:
-            await pass_on(peers, owner, scope_for(scope, agent_id, "/mcp", b"/mcp"), receive, send)
+        if peers is not None and (owner := await peers.owner(agent_id)) != peers.own:
+            owned = scope_for(scope, agent_id, "/mcp", b"/mcp")
+            await pass_on(peers, owner, agent_id, owned, receive, send)
             return
         options = QueryParams(scope["query_string"])
         headers = Headers(scope=scope)

@@ -66,9 +66,10 @@ class _Endpoint:
                 await failure(501, text, "NOT_SERVED")(scope, receive, send)
                 return
             peers = service.peers
-            owners = set() if peers is None else {peers.owner_of(one) for one in plan.agents}
-            if peers is not None and len(owners) == 1 and (owner := owners.pop()) != peers.own:
-                await pass_on(peers, owner, scope, replayed(body, receive), send)
+            owners = {} if peers is None else {await peers.owner(one): one for one in plan.agents}
+            if peers is not None and len(owners) == 1 and peers.own not in owners:
+                ((owner, agent_id),) = owners.items()
+                await pass_on(peers, owner, agent_id, scope, replayed(body, receive), send)
                 return
             with verb_span("mem0"):
                 answer = await plan.perform()

@@ -142,9 +142,9 @@ class _Endpoint:
         agent_id = agent_of(scope, CALLER.get(), settings.agent, _hints(settings, headers, chat))
         service.authentication.permit(CALLER.get(), REQUIREMENT, agent_id)
         peers = service.peers
-        if peers is not None and (owner := peers.owner_of(agent_id)) != peers.own:
+        if peers is not None and (owner := await peers.owner(agent_id)) != peers.own:
             owned = _owned(scope, agent_id, self._upstream)
-            await pass_on(peers, owner, owned, replayed(body, receive), send)
+            await pass_on(peers, owner, agent_id, owned, replayed(body, receive), send)
             return
         if path == REALTIME:
             text = "The proxy does not support realtime sessions. Connect to the model server directly."

@@ -2,8 +2,7 @@
 
 The worker that accepts a connection reads only the field `agent_id` of a call's first message. The owner does the
 rest: authentication, validation, the log line and the metrics. It uses the handler of its own calls, with a context
-that reads and writes frames. If the client cancels or the deadline passes, the owner's work is cancelled. A forwarded
-call is never forwarded again.
+that reads and writes frames. If the client cancels or the deadline passes, the owner's work is cancelled.
 """
 
 from __future__ import annotations
@@ -52,27 +51,30 @@ class ForwardingServicer(Servicer):
 
         async def handle(_: object, context: Context) -> Any:
             first = await self._read(context)
-            worker = await self._owner(operation, first or b"")
+            agent_id = await self._agent_of(operation, first or b"")
+            worker = await self._peers.owner(agent_id)
             if worker == self._peers.own:
                 return await behaviour(None, _Resumed(context, EOF if first is None else first))
-            return await self._forward(operation, context, first or b"", worker)
+            return await self._forward(operation, context, first or b"", agent_id, worker)
 
         if operation.kind in (Kind.DOWNLOAD, Kind.STREAM):
             return grpc.stream_stream_rpc_method_handler(handle)
         return grpc.stream_unary_rpc_method_handler(handle)
 
-    async def _owner(self, operation: Operation, message: bytes) -> int:
-        """Return the owner of the agent in a message, or this worker if there is none."""
+    async def _agent_of(self, operation: Operation, message: bytes) -> str:
+        """Return the id of the agent in a message; empty if there is none."""
         try:
             agent_id = agent_id_in(message)
             if agent_id is None:
                 agent_id, _ = await self._parsed(operation, message)
-            return self._peers.owner_of(agent_id or "")
+            return agent_id or ""
         except (EbbtideError, ValueError):
             # The handler of this worker reports the error.
-            return self._peers.own
+            return ""
 
-    async def _forward(self, operation: Operation, context: Context, first: bytes, worker: int) -> bytes:
+    async def _forward(
+        self, operation: Operation, context: Context, first: bytes, agent_id: str, worker: int
+    ) -> bytes:
         """Pass a call on to a worker, and its response to the client."""
         if self.is_stopping:
             return await self._fail(operation, context, stopping())
@@ -83,7 +85,9 @@ class ForwardingServicer(Servicer):
         except EbbtideError as error:
             return await self._fail(operation, context, error)
         metadata: Metadata = [(name, value) for name, value in context.invocation_metadata() or ()]
-        head = CallHead(operation.name, first, is_upload, metadata, context.peer(), context.time_remaining())
+        head = CallHead(
+            operation.name, first, is_upload, metadata, context.peer(), context.time_remaining(), agent_id
+        )
         uploading: asyncio.Task[None] | None = None
         body, end = b"", None
         try:

@@ -38,8 +38,10 @@ async def call_with(service: Service, agent_id: str | None, name: str, read: Cal
     with verb_span(operation.verb_name):
         service.authentication.permit(CALLER.get(), operation.requires, agent_id)
         request, peers = read(), service.peers
-        if peers is not None and agent_id is not None and peers.owner_of(agent_id) != peers.own:
-            return await perform_at(peers, peers.owner_of(agent_id), operation, request)
+        if peers is not None and agent_id is not None:
+            owner = await peers.owner(agent_id)
+            if owner != peers.own:
+                return await perform_at(peers, owner, agent_id, operation, request)
         return await perform(service, operation, request)
 
 

@@ -58,14 +58,14 @@ async def perform(service: Service, operation: Operation, request: Any) -> Any:
     return merge(request, responses)
 
 
-async def perform_at(peers: Peers, worker: int, operation: Operation, request: Any) -> Any:
+async def perform_at(peers: Peers, worker: int, agent_id: str, operation: Operation, request: Any) -> Any:
     """Return the response of an operation for an agent of another worker."""
-    return await _response_of(peers, worker, _head(operation, request), operation)
+    return await _response_of(peers, worker, _head(operation, request, agent_id), operation)
 
 
-def _head(operation: Operation, request: Any) -> VerbHead:
+def _head(operation: Operation, request: Any, agent_id: str = "") -> VerbHead:
     caller = msgspec.msgpack.encode(CALLER.get())
-    return VerbHead(operation.name, request.model_dump_json().encode(), caller)
+    return VerbHead(operation.name, request.model_dump_json().encode(), caller, agent_id)
 
 
 async def _response_of(peers: Peers, worker: int, head: VerbHead, operation: Operation) -> Any:

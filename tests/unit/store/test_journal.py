@@ -114,6 +114,27 @@ def test_the_entry_comes_before_the_commit(store: LmdbStore, replica: Replica) -
     assert (seen, count(store)) == ([0], 1)
 
 
+def test_a_store_is_not_behind_while_it_writes(store: LmdbStore, replica: Replica) -> None:
+    """Another thread that looks during an append, a commit or a rewrite does not close the agent."""
+    seen: list[bool] = []
+    append, rewrite = replica.append, replica.rewrite
+
+    def noting(call: Any) -> Any:
+        def noted(*given: Any) -> Any:
+            result = call(*given)
+            seen.append(store.is_behind)
+            return result
+
+        return noted
+
+    replica.append = noting(append)  # type: ignore[method-assign]
+    replica.rewrite = noting(rewrite)  # type: ignore[method-assign]
+    store._put_head = noting(store._put_head)  # type: ignore[method-assign]
+    add(store)
+    store.compact()
+    assert len(seen) > 3 and not any(seen)
+
+
 def test_a_refused_entry_changes_nothing(tmp_path: Path, store: LmdbStore, replica: Replica) -> None:
     """Without the journal the write fails, and the store refuses everything until it is opened again."""
     add(store)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,8 +65,8 @@ MAX_CONCURRENT_LOADS = 4
 PASSING = ("AGENT_BEING_ERASED", "AGENT_BEING_RESTORED", "STORE_BEHIND", "NOT_ENOUGH_LOG_SERVERS")
 """Reasons why an agent cannot be opened for a moment."""
 
-MOVE_TIMEOUT_S = 2.0
-"""How long a request waits for an agent that is moving to this node of a cluster."""
+RELEASE_GRACE_S = 0.2
+"""How long an agent that moves to another node stays open for the requests that use it."""
 
 
 class Fleet:
@@ -96,8 +96,6 @@ class Fleet:
         self._creating = asyncio.Lock()
         self._restoring: set[AgentId] = set()
         self._room = Notifier()
-        self.moved = Notifier()
-        """Notified when this node of a cluster has come to own agents."""
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
         self._loading = Loading(shared, defaults, self._on_events)
@@ -206,7 +204,6 @@ class Fleet:
 
     async def _open(self, agent_id: AgentId, options: CreateOptions) -> tuple[Agent, bool]:
         is_new = False
-        await self._await_move(agent_id)
         while True:
             self._refuse_when_unavailable(agent_id)
             # No await between finding the agent and counting its user.
@@ -225,17 +222,6 @@ class Fleet:
                 self._opening[agent_id] = opening
                 opening.add_done_callback(lambda task: self._opened(agent_id, task))
                 is_new = await asyncio.shield(opening)
-
-    async def _await_move(self, agent_id: AgentId) -> None:
-        """Wait a moment if the agent is moving between nodes of a cluster."""
-        if self.data.replication is None:
-            return
-        deadline_s = self.shared.clock.monotonic_s() + MOVE_TIMEOUT_S
-        while not self.data.owns(agent_id) and not self._is_stopping:
-            left_s = deadline_s - self.shared.clock.monotonic_s()
-            if left_s <= 0:
-                return
-            await self.moved.wait(left_s)
 
     def _opened(self, agent_id: AgentId, task: asyncio.Task[bool]) -> None:
         del self._opening[agent_id]
@@ -355,7 +341,18 @@ class Fleet:
         leaving = [one for one in {*self._agents, *self._opening, *self._closing} if not keeps(one)]
         opening = [self._opening[one] for one in leaving if one in self._opening]
         await asyncio.gather(*opening, return_exceptions=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RELEASE_GRACE_S):
+                await self._until_unused(leaving)
         await asyncio.gather(*map(self.close, leaving), return_exceptions=True)
+
+    async def _until_unused(self, agent_ids: Sequence[AgentId]) -> None:
+        """Wait until no request uses these agents."""
+        while True:
+            change = self._room.next_notification()
+            if not any(one in self._agents and self._agents[one].users for one in agent_ids):
+                return
+            await change.wait()
 
     def _in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run work that ends with the fleet."""

@@ -26,7 +26,7 @@ from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.durable import sync_directory, sync_file
-from ebbtide.store.journal import Delta, Journal, Operation
+from ebbtide.store.journal import Delta, Journal, Operation, Rewritten
 from ebbtide.store.lmdb.environment import (
     DATA_FILE,
     MIN_MAP_BYTES,
@@ -350,14 +350,12 @@ class LmdbStore:
 
     def _appended(self, append: Callable[[], T]) -> T:
         """Append to the journal. After any error the store is behind: the entry may be there."""
-        self._is_behind = True
         try:
-            appended = append()
+            return append()
         except BaseException:
+            self._is_behind = True
             self.on_behind()
             raise
-        self._is_behind = False
-        return appended
 
     def _put_head(self, txn: Any, head: ChainHead, start: int | None = None) -> None:
         meta = WriteTransaction(txn, self._tables, self._seal).meta
@@ -391,8 +389,11 @@ class LmdbStore:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the store refuses everything, because its file may lack what the journal has."""
-        return self._is_behind or self._ahead is not None
+        """Whether the store refuses everything, because its file may lack what the journal has.
+
+        An append or a commit in progress does not count: other threads read this at any time.
+        """
+        return self._is_behind
 
     def _fall_behind_if_ahead(self, error: Exception | None = None) -> None:
         """Refuse this and every later operation if the file may lack what the journal has."""
@@ -538,15 +539,18 @@ class LmdbStore:
         try:
             with self._environment.begin() as txn:
                 content = Delta.of_content(txn, trees)
-            rewritten = self._appended(lambda: journal.rewrite(content))
-            self._is_behind = True
-            with self._environment.begin(write=True) as txn:
-                self._put_head(txn, rewritten.head, rewritten.start)
+            rewritten = self._appended(lambda: self._rewritten(journal, content))
         except FOREIGN as error:
             self._fall_behind_if_ahead(error)
             raise translated(error, self.path) from error
-        self._head, self._is_behind = rewritten.head, False
+        self._head = rewritten.head
         journal.erase_before(rewritten.start)
+
+    def _rewritten(self, journal: Journal, content: Delta) -> Rewritten:
+        rewritten = journal.rewrite(content)
+        with self._environment.begin(write=True) as txn:
+            self._put_head(txn, rewritten.head, rewritten.start)
+        return rewritten
 
     def _compact_file(self) -> None:
         fresh = self.path / FRESH_FILE

@@ -1,0 +1,195 @@
+"""Requests between nodes while an agent moves: they wait, or are passed on a second time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ebbtide.errors import EbbtideError
+from ebbtide.forwarding.exchange import (
+    CallEnd,
+    CallHead,
+    CallMessage,
+    ConnectionLost,
+    Exchange,
+    Part,
+    RestHead,
+    RestStart,
+    VerbHead,
+    VerbResult,
+)
+from ebbtide.forwarding.nodes import NodePeers, Place
+
+SECRET = b"x" * 16
+NAMES = ("a", "b", "c")
+
+
+@dataclass
+class Node:
+    """One node, and who it believes owns the agent."""
+
+    name: str
+    peers: NodePeers
+    owner: str
+    moving: asyncio.Event | None = None
+    served: list[Any] = field(default_factory=list)
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@pytest.fixture
+async def nodes() -> AsyncIterator[dict[str, Node]]:
+    """Three nodes: the first sends requests to the second, which has given the agent to the third."""
+    places: dict[str, Place] = {}
+    found: dict[str, Node] = {}
+
+    def node_of(name: str) -> Node:
+        async def settle(_: str) -> None:
+            if found[name].moving is not None:
+                await found[name].moving.wait()
+
+        peers = NodePeers(name, SECRET, lambda _: found[name].owner, lambda: places, settle)
+        return Node(name, peers, "b" if name == "a" else "c")
+
+    for name in NAMES:
+        found[name] = node = node_of(name)
+        for kind in (RestHead, CallHead, VerbHead):
+            node.peers.answer(kind, answering(node))
+        places[name] = Place(f"127.0.0.1:{await node.peers.listen('127.0.0.1', 0)}", name)
+    yield found
+    for node in found.values():
+        await node.peers.close()
+
+
+def answering(node: Node) -> Any:
+    """Return a function that answers a request with the texts of its body and the name of the node."""
+
+    async def answer(head: Any, exchange: Exchange) -> bool:
+        node.served.append(head)
+        if isinstance(head, VerbHead):
+            await exchange.write(VerbResult(head.request + node.name.encode()))
+            return True
+        body = b""
+        try:
+            if isinstance(head, RestHead):
+                more = True
+                while more:
+                    part = await exchange.read()
+                    assert isinstance(part, Part)
+                    body, more = body + part.data, part.more
+                await exchange.write(RestStart(200, []))
+                if head.path == "/events":
+                    await exchange.lost.wait()
+                    raise ConnectionLost
+                await exchange.write(Part(body, True))
+                await exchange.write(Part(node.name.encode(), False))
+            else:
+                body = head.first
+                while head.is_upload and isinstance(message := await exchange.read(), CallMessage):
+                    body += message.data
+                await exchange.write(CallMessage(body + node.name.encode()))
+                await exchange.write(CallEnd())
+        except ConnectionLost:
+            node.disconnected.set()
+            raise
+        return True
+
+    return answer
+
+
+def rest(path: str = "/") -> RestHead:
+    """Return the head of a request."""
+    return RestHead("POST", path, b"", b"", [], None, None, "http", "1.1", "ann")
+
+
+async def text_of(exchange: Exchange) -> bytes:
+    """Return the body of a response."""
+    assert isinstance(await exchange.read(), RestStart)
+    text = b""
+    while True:
+        part = await exchange.read()
+        assert isinstance(part, Part)
+        text += part.data
+        if not part.more:
+            return text
+
+
+async def test_a_node_that_gave_the_agent_away_passes_requests_on(nodes: dict[str, Node]) -> None:
+    """REST with a body in parts, an upload over gRPC, and an operation, one after the other on one connection."""
+    peers = nodes["a"].peers
+    exchange = await peers.connect(await peers.owner("ann"))
+    for _ in range(2):
+        for frame in (rest(), Part(b"one ", True), Part(b"two ", False)):
+            await exchange.write(frame)
+        assert await text_of(exchange) == b"one two c"
+        for call in (
+            CallHead("Restore", b"one ", True, [], "", None, "ann"),
+            CallMessage(b"two "),
+            CallEnd(),
+        ):
+            await exchange.write(call)
+        assert await exchange.read() == CallMessage(b"one two c")
+        assert isinstance(await exchange.read(), CallEnd)
+        await exchange.write(CallHead("Recall", b"one ", False, [], "", None, "ann"))
+        assert await exchange.read() == CallMessage(b"one c")
+        assert isinstance(await exchange.read(), CallEnd)
+    peers.give_back(peers.owner_of("ann"), exchange)
+    assert (
+        await peers.request(peers.owner_of("ann"), VerbHead("Recall", b"one ", b"", "ann"))
+    ).body == b"one c"
+    assert await peers.connect(peers.owner_of("ann")) is exchange
+    assert all(head.is_repeated for head in nodes["c"].served) and not nodes["b"].served
+
+
+async def test_a_request_is_passed_on_twice_at_most(nodes: dict[str, Node]) -> None:
+    """Nodes that each name another owner do not send a request around: the third one answers it."""
+    nodes["c"].owner = "a"
+    peers = nodes["a"].peers
+    result = await peers.request(await peers.owner("ann"), VerbHead("Recall", b"", b"", "ann"))
+    assert result.body == b"c"
+
+
+async def test_a_client_that_leaves_ends_the_work(nodes: dict[str, Node]) -> None:
+    """The owner learns of it, although another node is in between."""
+    peers = nodes["a"].peers
+    exchange = await peers.connect(await peers.owner("ann"))
+    await exchange.write(rest("/events"))
+    await exchange.write(Part(b"", False))
+    assert isinstance(await exchange.read(), RestStart)
+    exchange.abort()
+    await asyncio.wait_for(nodes["c"].disconnected.wait(), 10)
+
+
+async def test_an_owner_that_is_gone_is_reported(nodes: dict[str, Node]) -> None:
+    """The client learns that the agent is moving; the connection in between is closed, not left open."""
+    await nodes["c"].peers.close()
+    peers = nodes["a"].peers
+    with pytest.raises(EbbtideError) as moving:
+        await peers.request(await peers.owner("ann"), VerbHead("Recall", b"", b"", "ann"))
+    assert moving.value.reason == "AGENT_MOVING"
+
+
+async def test_requests_wait_while_the_agent_moves(nodes: dict[str, Node]) -> None:
+    """A node that is giving an agent away decides where a request goes once it has moved."""
+    node, moving = nodes["b"], asyncio.Event()
+    node.owner, node.moving = "b", moving
+    peers = nodes["a"].peers
+    request = asyncio.create_task(
+        peers.request(await peers.owner("ann"), VerbHead("Recall", b"", b"", "ann"))
+    )
+    own = asyncio.create_task(node.peers.owner("ann"))
+    done, _ = await asyncio.wait({request, own}, timeout=0.1)
+    assert not done
+    node.owner = "c"
+    moving.set()
+    assert (await request).body == b"c"
+    assert await own == node.peers.owner_of("ann") != node.peers.own
+
+
+async def test_ids_without_a_directory_are_answered_here(nodes: dict[str, Node]) -> None:
+    """An id that is empty, too long, or no Unicode text is refused by the node that received it."""
+    peers = nodes["a"].peers
+    assert [await peers.owner(one) for one in ("", "a" * 500, "\ud800")] == [peers.own] * 3
