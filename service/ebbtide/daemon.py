@@ -491,6 +491,8 @@ async def _open_node(life: contextlib.AsyncExitStack, node: ClusterNode, data: D
     await asyncio.to_thread(node.open, data.keys.master_fingerprint())
     data.replication = node.ownership
     data.keys.fetch = node.ownership.data_keys
+    data.erased.shared = node.erased_log
+    await asyncio.to_thread(data.erased.follow)
 
 
 @contextlib.asynccontextmanager

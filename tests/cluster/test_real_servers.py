@@ -197,6 +197,9 @@ def test_a_deleted_agent_stays_deleted(cluster: Cluster) -> None:
     for node in (other, third):
         assert persist(lambda node=node: node.get(agent)).status_code == 404  # type: ignore[misc]
         assert agent not in listed(node)
+    for node in (other, third):
+        records = node.client.get("/v1/erased-agents", params={"agent_id": agent}).json()["records"]
+        assert [record["agent_id"] for record in records] == [agent], "every node has the record of a lost one"
     remember(third, agent, "This is a new agent.")
     assert messages_of(other, agent) == ["This is a new agent."]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ebbtide.cluster.erased_log import ErasedLog
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import AgentLog, Timing
 from ebbtide.cluster.status import used_names
-from ebbtide.errors import Corrupted, EbbtideError, no_agent
+from ebbtide.errors import Corrupted, EbbtideError, Precondition, no_agent
 from ebbtide.ids import AgentId
 from ebbtide.settings import ClusterSettings
 from ebbtide.store.chain import ChainHead
@@ -35,6 +36,11 @@ def adopt_all(data: DataDirectory, servers: Servers, settings: ClusterSettings) 
     May raise NoAnswer, and Refused for keys that the cluster has. It can be repeated: agents with a log are left out.
     """
     names, done = used_names(servers, settings), Adopted()
+    data.erased.shared = ErasedLog(servers, names, Timing(settings.append_timeout_s))
+    try:
+        data.erased.follow()
+    except Precondition as error:
+        done.left_out["audit"] = error.message
     for directory in data.directories():
         meta = data.meta(directory)
         if meta is None:

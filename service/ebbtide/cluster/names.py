@@ -60,6 +60,14 @@ class Names:
         """Return the subject of the wrapped data keys of the agent in a directory."""
         return f"{self.cluster}.state.data_keys.{directory}"
 
+    def erased(self, number: int) -> str:
+        """Return the subject of a record of the log of erased agents."""
+        return f"{self.cluster}.state.erased.{number}"
+
+    def erased_piece(self, name: str, place: int) -> str:
+        """Return the subject of a piece of a large record of that log."""
+        return f"{self.cluster}.state.erased_piece.{name}.{place}"
+
     def node(self, name: str) -> str:
         """Return the subject of a node's lease."""
         return f"{self.nodes}.{name}"

@@ -22,8 +22,9 @@ from urllib.parse import urlsplit
 
 from ebbtide import __version__
 from ebbtide.access.key_file import KeyFile
+from ebbtide.cluster.erased_log import ErasedLog
 from ebbtide.cluster.jetstream import Servers
-from ebbtide.cluster.log import NoAnswer, Refused
+from ebbtide.cluster.log import NoAnswer, Refused, Timing
 from ebbtide.cluster.membership import LeaseTimes, Membership, NodeInfo
 from ebbtide.cluster.ownership import Ownership, answered
 from ebbtide.cluster.shared_keys import share_keys
@@ -110,6 +111,7 @@ class ClusterNode:
             map_bytes=self._store.initial_map_bytes,
             max_map_bytes=self._store.max_map_bytes,
         )
+        self.erased_log = ErasedLog(self._servers, self._names, Timing(settings.append_timeout_s))
         self.peers = NodePeers(self.name, self._secret, self._owner_name, self._places, self._settle)
         self._admit(self._names.master_key, master_fingerprint, "encryption.master_key_file")
         self._admit(self._names.secret, _fingerprint(self._secret), "cluster.secret_file")
@@ -152,6 +154,7 @@ class ClusterNode:
                 removed = await fleet.on_pool(
                     lambda: fleet.data.discard_copies(self.ownership.discard_obsolete)
                 )
+                await fleet.on_pool(fleet.data.erased.follow)
                 if removed:
                     get_log("cluster").info("obsolete copies removed", count=removed)
             except (NoAnswer, EbbtideError, OSError) as error:

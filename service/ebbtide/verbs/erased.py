@@ -75,6 +75,7 @@ async def list_erased_agents(service: ReadingService, request: ListErasedAgentsR
     """List the records of erased agents by number. One id may have several: it can be erased more than once."""
     log = service.fleet.data.erased
     look = _Page(log, request.agent_id, request.size, _place(request.page_token))
+    await _read(service, log, log.follow)
     while await _read(service, log, look.step):
         pass
     token = to_token(f"{look.place.number}-{look.place.offset}", "erased") if look.has_more else ""
@@ -134,6 +135,7 @@ def _place(token: str) -> LogPosition:
 async def verify_erased_agents(service: ReadingService, request: VerifyErasedAgentsRequest) -> AuditVerified:
     """Check that the log of erased agents is intact, and whether texts were among the erased data."""
     log = service.fleet.data.erased
+    await _read(service, log, log.follow)
     following = LogVerification(await _read(service, log, log.state))
     look = _Verifying(log, following, request.agent_id, request.texts)
     while await _read(service, log, look.step):

@@ -7,6 +7,8 @@
 Records are chained as in an agent's own log (`chain.py`); a record has the hash of its proofs. A line without its end
 was never acknowledged, and the next record overwrites it. Methods block; the caller has the lock of the data directory.
 Several agents may be erased at a time: their records follow one another.
+
+The nodes of a cluster have one log. A record is first added to the shared one; each node has a copy in these files.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
+from ebbtide.errors import Precondition
 from ebbtide.store.audit.predecessor import valid_event_number
 from ebbtide.store.chain import (
     KEY_BYTES,
@@ -123,6 +126,25 @@ class LogVerification:
         return chain
 
 
+class SharedRecord(NamedTuple):
+    """A record as the nodes of a cluster share it: its line, and the content of its file with proofs."""
+
+    line: bytes
+    kept: bytes
+
+
+class SharedLog(Protocol):
+    """The log that the nodes of a cluster share. Calls block, and raise NOT_ENOUGH_LOG_SERVERS without an answer."""
+
+    def record(self, number: int) -> SharedRecord | None:
+        """Return the record with a number; None if there is none yet."""
+        ...
+
+    def claim(self, number: int, record: SharedRecord) -> bool:
+        """Add a record. Return False if another node has added one with this number."""
+        ...
+
+
 class ErasedAgents:
     """The log of one data directory."""
 
@@ -133,6 +155,48 @@ class ErasedAgents:
         """Locked from reading the latest record until the next one is written. Workers share the log."""
         self._last_event: tuple[int, int] | None = None
         """The result of `last_event`, and the size of the log from which it was computed."""
+        self.shared: SharedLog | None = None
+        """The log of the cluster, if this data directory is that of a node."""
+        self._is_copy = False
+        """Whether the records of this log are known to be those of the cluster."""
+
+    def follow(self) -> None:
+        """Add the records of the other nodes of a cluster; without a cluster do nothing.
+
+        Records that the cluster lacks are shared. Raise CLUSTER_UNUSABLE if its records are others.
+        """
+        if self.shared is not None:
+            with self._writing:
+                self._newest_lines()
+
+    def _newest_lines(self) -> list[bytes]:
+        """Return the lines of the log, after those are added that other nodes have written."""
+        lines, shared = self._whole_lines(), self.shared
+        if shared is None:
+            return lines
+        if not self._is_copy:
+            self._compare(lines, shared)
+            self._is_copy = True
+        while (record := shared.record(len(lines) + 1)) is not None:
+            self._write(lines, len(lines) + 1, record)
+            lines.append(record.line)
+        return lines
+
+    def _compare(self, lines: list[bytes], shared: SharedLog) -> None:
+        """Share the records that a cluster lacks. Raise CLUSTER_UNUSABLE if it has another log."""
+        newest = shared.record(len(lines)) if lines else None
+        if newest is not None:
+            has_same = newest.line == lines[-1]
+        else:
+            has_same = all(
+                shared.claim(number, SharedRecord(line, self._kept_file(number)))
+                for number, line in enumerate(lines, 1)
+            )
+        if not has_same:
+            raise Precondition(
+                f"{self.path} is not the log of erased agents of this cluster. Move it to another place.",
+                reason="CLUSTER_UNUSABLE",
+            )
 
     def logged(self, after: LogPosition = LOG_START) -> Iterator[tuple[AuditRecord, LogPosition]]:
         """Yield the records after a place, without their many proofs, and the end of each."""
@@ -189,6 +253,7 @@ class ErasedAgents:
     def last_event(self) -> int:
         """Return the highest event number of all erased agents, or an upper bound of it."""
         with self._writing:
+            self._newest_lines()
             size = self._size()
             if self._last_event is None or self._last_event[1] != size:
                 lines = self._whole_lines()
@@ -213,18 +278,21 @@ class ErasedAgents:
         known = frozenset(proofs)
         return [bool(key) and proof_of(key, text) in known for text in texts]
 
-    def _kept(self, number: int) -> tuple[bytes, tuple[bytes, ...]]:
+    def _kept_file(self, number: int) -> bytes:
         try:
-            content = (self.path / f"{number}.proofs").read_bytes()
+            return (self.path / f"{number}.proofs").read_bytes()
         except OSError:
-            return b"", ()
+            return b""
+
+    def _kept(self, number: int) -> tuple[bytes, tuple[bytes, ...]]:
+        content = self._kept_file(number)
         pieces = [content[at : at + KEY_BYTES] for at in range(0, len(content), KEY_BYTES)]
         return (pieces[0], tuple(pieces[1:])) if pieces else (b"", ())
 
     def append(self, entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
         """Append a record, durably."""
         with self._writing:
-            return self._append(self._whole_lines(), entry, agent_id, key)
+            return self._append(self._newest_lines(), entry, agent_id, key)
 
     def ensure(self, entry: AuditEntry, agent_id: str, key: bytes, *, after: int) -> AuditRecord:
         """Return the record of a deletion, and append it, durably, unless it exists.
@@ -233,7 +301,7 @@ class ErasedAgents:
         later record of the same agent and time is of this deletion, which a crash has interrupted.
         """
         with self._writing:
-            lines = self._whole_lines()
+            lines = self._newest_lines()
             for place, line in enumerate(lines[after:], after + 1):
                 record = _bare(place, line)
                 said = line_of(record)
@@ -256,20 +324,31 @@ class ErasedAgents:
             raise translated(error, self.path) from error
 
     def _written(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
-        """Write the proofs, then the record, then `head.json`: so every record has its proofs.
+        """Share the record in a cluster, then write it. It follows the one in `head.json`.
 
-        The record follows the one in `head.json`. Where the log was truncated, verification finds the gap.
+        Where the log was truncated, verification finds the gap.
         """
+        while True:
+            head, noted = _head(lines), self._noted()
+            record = chained(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
+            line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex()))
+            shared = SharedRecord(line, b"".join((key, *record.proofs)) if record.proofs else b"")
+            if self.shared is None or self.shared.claim(record.number, shared):
+                break
+            lines = self._newest_lines()
+        self._write(lines, record.number, shared)
+        return record
+
+    def _write(self, lines: list[bytes], number: int, record: SharedRecord) -> None:
+        """Write the proofs, then the line, then `head.json`: so every record has its proofs."""
         self.path.mkdir(exist_ok=True, mode=0o700)
         sync_directory(self.path.parent)
-        head, noted = _head(lines), self._noted()
-        if noted is None and not lines:
+        if not lines and self._noted() is None:
             # So a log with records always has a head.json.
-            self._note(head)
-        record = chained(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
-        if record.proofs:
-            replace_file(self.path / f"{record.number}.proofs", key, *record.proofs)
-        line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex())) + b"\n"
+            self._note(ChainHead())
+        if record.kept:
+            replace_file(self.path / f"{number}.proofs", record.kept)
+        line = record.line + b"\n"
         whole = sum(len(one) + 1 for one in lines)
         with open(os.open(self.path / LOG, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
             file.truncate(whole)
@@ -278,11 +357,14 @@ class ErasedAgents:
             file.flush()
             os.fsync(file.fileno())
         sync_directory(self.path)
-        self._note(ChainHead(record.number, record.hash))
-        said = line_of(record)
-        if self._last_event is not None and self._last_event[1] == whole and said is not None:
-            self._last_event = max(self._last_event[0], _last_event(said)), whole + len(line)
-        return record
+        self._note(ChainHead(number, _bare(number, record.line).hash))
+        self._count_event(number, whole, record.line)
+
+    def _count_event(self, number: int, before: int, line: bytes) -> None:
+        """Keep the result of `last_event` for a log that had `before` bytes and got a line."""
+        said = line_of(_bare(number, line))
+        if self._last_event is not None and self._last_event[1] == before and said is not None:
+            self._last_event = max(self._last_event[0], _last_event(said)), before + len(line) + 1
 
     def _whole_lines(self) -> list[bytes]:
         file = self._opened()
