@@ -199,7 +199,9 @@ def test_a_deleted_agent_stays_deleted(cluster: Cluster) -> None:
         assert agent not in listed(node)
     for node in (other, third):
         records = node.client.get("/v1/erased-agents", params={"agent_id": agent}).json()["records"]
-        assert [record["agent_id"] for record in records] == [agent], "every node has the record of a lost one"
+        assert [record["agent_id"] for record in records] == [agent], (
+            "every node has the record of a lost one"
+        )
     remember(third, agent, "This is a new agent.")
     assert messages_of(other, agent) == ["This is a new agent."]
 
