@@ -99,20 +99,23 @@ def records_of(servers: Servers, subject: str) -> list[Record]:
     A rewrite begins a new chain. Records before it may be missing, as they are erased; then they are left out.
     """
     found: list[Record] = []
-    head, broken, rewrite = ChainHead(), "", False
+    head, broken, rebase, is_rebase = ChainHead(), "", NONE_BEFORE, False
 
     def add(record: Record) -> None:
-        nonlocal head, broken, rewrite
-        is_rewrite = record.kind in (Kind.REBASE, Kind.REBASE_PART)
-        begins = record.kind == Kind.GONE or (is_rewrite and not rewrite)
-        # The last record of a rewrite ends it.
-        rewrite = record.kind == Kind.REBASE_PART
+        nonlocal head, broken, rebase, is_rebase
+        # A rewrite has a chain of its own, which takes the place of the other one when it is complete.
+        rebase, was_rebase = rebase if is_rebase else NONE_BEFORE, is_rebase
+        is_rebase = record.kind in (Kind.REBASE, Kind.REBASE_PART)
+        begins = record.kind == Kind.GONE or (is_rebase and not was_rebase)
         if begins and broken:
             found.clear()
             broken = ""
-        if record.hash != hash_of(NONE_BEFORE if begins else head.hash, record.kind, record.body):
+        before = rebase if is_rebase else NONE_BEFORE if begins else head.hash
+        if record.hash != hash_of(before, record.kind, record.body):
             broken = broken or f"{subject}: the record {record.sequence} does not follow {head.number}"
-        head = record.head
+        is_part, rebase = record.kind == Kind.REBASE_PART, record.hash
+        head = ChainHead(record.sequence, head.hash) if is_part else record.head
+        is_rebase = is_part
         found.append(record)
 
     def is_complete() -> bool:

@@ -7,7 +7,7 @@ more. A `World` is a value: equal worlds have equal futures, and are visited onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -67,6 +67,16 @@ class Answers:
 
     def erase_before(self, subject: str, sequence: int) -> bool:
         return True
+
+    def ends(self, subject: str) -> tuple[int, int]:
+        # As if the other servers lagged: without damage, the protocol must not need this call.
+        return 1 << 62, 0
+
+    def leader(self, subject: str) -> str:
+        return "n1"
+
+    def lead_by_another(self, subject: str, avoided: Collection[str]) -> str:
+        return ""
 
 
 class File(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
@@ -86,13 +86,21 @@ def fold(records: Iterable[Record]) -> Fold:
     """
     entries: tuple[str, ...] = ()
     exists, parts, chain, head, kind = False, list[Record](), bytes(32), ChainHead(), ""
+    rebase = bytes(32)
     for record in records:
         before, kind = kind, str(record.kind)
-        if kind == "gone" or (kind.startswith("rebase") and before != "rebase_part"):
-            chain = bytes(32)
-            parts.clear()
-        chain = hashlib.sha256(chain + str(record.kind).encode() + record.body).digest()
-        if chain != record.hash:
+        if kind.startswith("rebase"):
+            # A chain of its own, which takes the place of the other one when it is complete.
+            if before != "rebase_part":
+                parts.clear()
+                rebase = bytes(32)
+            rebase = found = hashlib.sha256(rebase + kind.encode() + record.body).digest()
+            chain = rebase if kind == "rebase" else chain
+        else:
+            chain = found = hashlib.sha256(
+                (bytes(32) if kind == "gone" else chain) + kind.encode() + record.body
+            ).digest()
+        if found != record.hash:
             raise Damage(record.sequence)
         if record.kind in ("part", "rebase_part"):
             parts.append(record)
@@ -141,6 +149,13 @@ class SimulatedStream:
     """Whether each read of many records is stale."""
     before_append: Callable[[], object] | None = None
     """Called once, before the next append."""
+    missing: dict[str, set[int]] = field(default_factory=lambda: {"n1": set(), "n2": set(), "n3": set()})
+    """The sequences that the disk of each server has lost."""
+    leading: str = "n1"
+    """The server that leads, and answers everything but reads of many records."""
+    answering: str = ""
+    """The server that answers reads of many records; empty: the leader."""
+    elections: int = 0
     append_count: int = 0
 
     def append(self, subject: str, record: Record, expected: int) -> int:
@@ -175,26 +190,34 @@ class SimulatedStream:
         return True
 
     def _compare_and_append(self, record: Record, expected: int) -> int:
-        last = self.records[-1].sequence if self.records else 0
-        if expected != last:
+        known = self._at_server(self.leading)
+        if expected != (known[-1].sequence if known else 0):
             raise Refused
+        last = self.records[-1].sequence if self.records else 0
         self.records.append(record._replace(sequence=last + GAP))
         return last + GAP
 
-    def _seen(self) -> list[Record]:
+    def _at_server(self, name: str) -> list[Record]:
+        """Return the records that a server still has."""
+        lost = self.missing[name]
+        return [record for record in self.records if record.sequence not in lost] if lost else self.records
+
+    def _seen(self, server: str = "") -> list[Record]:
+        found = self._at_server(server or self.leading)
         if self.silent_reads > 0:
             self.silent_reads -= 1
             raise NoAnswer
         if self.stale_reads > 0:
             self.stale_reads -= 1
-            return self.records[: max(0, len(self.records) - self.hidden)]
-        return self.records
+            return found[: max(0, len(found) - self.hidden)]
+        return found
 
     def after(self, subject: str, sequence: int, most: int) -> Sequence[Record]:
         assert subject == SUBJECT
         if self.lags and most > 1:
             self.stale_reads = 1
-        return [record for record in self._seen() if record.sequence > sequence][:most]
+        server = self.answering if most > 1 else ""
+        return [record for record in self._seen(server) if record.sequence > sequence][:most]
 
     def at(self, subject: str, sequence: int) -> Record | None:
         assert subject == SUBJECT
@@ -215,6 +238,24 @@ class SimulatedStream:
         for record in erased[:1]:
             self.records.remove(record)
         return not erased
+
+    def ends(self, subject: str) -> tuple[int, int]:
+        assert subject == SUBJECT
+        ends = {name: known[-1].sequence if (known := self._at_server(name)) else 0 for name in self.missing}
+        return ends[self.leading], max(ends.values())
+
+    def leader(self, subject: str) -> str:
+        assert subject == SUBJECT
+        return self.leading
+
+    def lead_by_another(self, subject: str, avoided: Collection[str]) -> str:
+        assert subject == SUBJECT
+        for name in self.missing:
+            if name not in avoided:
+                self.elections += 1
+                self.leading = name
+                return name
+        return ""
 
 
 @dataclass
@@ -259,6 +300,8 @@ class Node:
         self.clock = Clock()
         self.copy = MemoryCopy()
         self.owns = True
+        self.damaged: list[str] = []
+        """The servers that the log has named as damaged."""
         self._stream = stream
         self._name = name
         self._timing = Timing(timeout_s, self.clock.read, self.clock.sleep)
@@ -267,6 +310,7 @@ class Node:
     def open_log(self) -> None:
         """Begin with a new log, as each take does."""
         self.log = AgentLog(self._stream, SUBJECT, AGENT, self._name, self._confirm, self._timing)
+        self.log.on_damage = self.damaged.append
 
     def _confirm(self) -> None:
         if not self.owns:

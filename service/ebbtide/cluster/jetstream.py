@@ -14,7 +14,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -46,6 +46,15 @@ CONNECT_S: Final = 15.0
 
 MAX_READ_BYTES: Final = 8 << 20
 """Most bytes of one read of records."""
+
+DIRECT_READS: Final = 6
+"""Servers that are queried whether the leader has the last record of an agent. Each is chosen by chance."""
+
+DIRECT_READ_S: Final = 1.0
+"""How long these answers are waited for: a paused server is not needed."""
+
+LEADER_S: Final = 10.0
+"""How long the election of a leader is waited for."""
 
 RECORDS_PER_ERASURE: Final = 64
 """Records that are erased at a time."""
@@ -268,7 +277,64 @@ class Servers:
         erased = [record.sequence for record in records if record.sequence < sequence]
         if erased:
             self._run(self._erase(self._names.stream_of(subject), erased), len(erased) * REQUEST_S)
-        return not erased
+            return False
+        # Any server answered so far, also one that lacks records.
+        first = self.after(subject, 0, 1)
+        return not first or first[0].sequence >= sequence
+
+    # --- leaders -----------------------------------------------------------------------------------
+
+    def ends(self, subject: str) -> tuple[int, int]:
+        """Return the sequence of the last record of an agent at the leader, and the newest one of several servers."""
+        found = self.last(subject)
+        at_leader = 0 if found is None else found.sequence
+        ends = self._run(self._ends(self._names.stream_of(subject), subject), DIRECT_READ_S + 1)
+        return at_leader, max(at_leader, *ends, 0)
+
+    async def _ends(self, stream: str, subject: str) -> list[int]:
+        """Return the sequence of the last record of an agent at some servers, which may lag."""
+        query = json.dumps({"last_by_subj": subject}).encode()
+
+        async def end() -> int:
+            reply = await self._client.request(f"$JS.API.DIRECT.GET.{stream}", query, timeout=DIRECT_READ_S)
+            return int((reply.headers or {}).get("Nats-Sequence", 0))
+
+        ends = await asyncio.gather(*(end() for _ in range(DIRECT_READS)), return_exceptions=True)
+        return [one for one in ends if isinstance(one, int)]
+
+    def leader(self, subject: str) -> str:
+        """Return the name of the server that leads the stream of a subject."""
+        return self._leading(self._names.stream_of(subject))[0]
+
+    def lead_by_another(self, subject: str, avoided: Collection[str]) -> str:
+        """Let a current server lead that is not avoided. Return the new leader; empty: there is no such server."""
+        stream = self._names.stream_of(subject)
+        leader, others = self._leading(stream)
+        others = [name for name in others if name not in avoided]
+        if leader not in avoided or not others:
+            return "" if leader in avoided else leader
+        reply = self._api(f"STREAM.LEADER.STEPDOWN.{stream}", {"placement": {"preferred": others[0]}})
+        if "error" in reply:
+            raise NoAnswer(str(reply["error"]))
+        deadline_s = time.monotonic() + LEADER_S
+        while time.monotonic() < deadline_s:
+            with contextlib.suppress(NoAnswer):
+                leader, _ = self._leading(stream)
+                if leader not in avoided:
+                    return leader
+            time.sleep(0.1)
+        raise NoAnswer(f"{leader} leads {stream} again")
+
+    def _leading(self, stream: str) -> tuple[str, list[str]]:
+        """Return the leader of a stream and its other servers that are current."""
+        reply = self._api(f"STREAM.INFO.{stream}", {})
+        cluster = reply.get("cluster") or {}
+        if not cluster.get("leader"):
+            raise NoAnswer(f"{stream} has no leader")
+        others = [one["name"] for one in cluster.get("replicas") or [] if one.get("current")]
+        return cluster["leader"], others
+
+    # --- erasing -----------------------------------------------------------------------------------
 
     async def _erase(self, stream: str, sequences: Sequence[int]) -> None:
         """Overwrite and delete records. One that is missing already is no error."""

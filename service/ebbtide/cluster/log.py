@@ -8,7 +8,8 @@ Five rules:
 3. No read is trusted: it may be stale. An agent is taken when an empty `own` record was appended directly after the
    records that were read. That append is fence and read barrier in one.
 4. Each record has the hash of all records before it, back to the latest `rebase` or `gone`, which need none of them. A
-   copy that is no prefix of the log, and a log that has lost records, are detected.
+   copy that is no prefix of the log, and a log that has lost records, are detected. Then each log server leads in turn,
+   and the records are read there: one server with a damaged disk does not stop an agent.
 5. If it is not known whether a record was appended, the agent is closed and taken again. There is no third path.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -45,8 +46,11 @@ LONG_LOG_RECORDS: Final = 1000
 RECORD_BYTES: Final = 1000
 """Mean size of a record. A log is replaced when it has about half the size of the file."""
 
-STALE_READ_S: Final = 10.0
-"""How long a log that seems to lack records is read again: longer than an election of its servers."""
+STALE_READ_S: Final = 3.0
+"""How long a log that seems to lack records is read again at the server that leads it."""
+
+MAX_TAKES: Final = 9
+"""How often a take that finds a damaged log begins again: each of three servers may lead, and be elected meanwhile."""
 
 
 class Kind(StrEnum):
@@ -96,6 +100,16 @@ class Deposed(Exception):
     """Another node has appended a record."""
 
 
+class Lacking(Exception):
+    """The server that leads the log seems to lack records of it."""
+
+    def __init__(self, what: str, *, is_fork: bool = False) -> None:
+        """`is_fork`: the log continues without commits that the file has."""
+        super().__init__(what)
+        self.error = Corrupted(f"The log of the agent {what}.", reason="LOG_BEHIND")
+        self.is_fork = is_fork
+
+
 class Stream(Protocol):
     """The records of many agents on the log servers. Calls block. Reads may be stale; each may raise NoAnswer."""
 
@@ -124,6 +138,21 @@ class Stream(Protocol):
 
     def erase_before(self, subject: str, sequence: int) -> bool:
         """Overwrite and delete some records of an agent before a sequence. Return whether none is left."""
+        ...
+
+    def ends(self, subject: str) -> tuple[int, int]:
+        """Return the sequence of the last record of an agent at the leader, and the newest one of several servers.
+
+        0: no record. Not certainly every server is queried.
+        """
+        ...
+
+    def leader(self, subject: str) -> str:
+        """Return the name of the server that leads the log."""
+        ...
+
+    def lead_by_another(self, subject: str, avoided: Collection[str]) -> str:
+        """Let a server lead that is not avoided. Return the name of the new leader; empty: there is no such server."""
         ...
 
 
@@ -210,6 +239,8 @@ class AgentLog:
         """Called when the log has become long: the agent should be closed and taken again."""
         self.erase_later: Callable[[str, int], None] = lambda subject, start: None
         """Called when the records of a subject before a sequence are to be erased, which takes a while."""
+        self.on_damage: Callable[[str], None] = lambda server: None
+        """Called with each log server that lacks records that another one has; empty: one that does not lead."""
         self._appended = 0
         self._long = LONG_LOG_RECORDS
         self._stream = stream
@@ -303,14 +334,47 @@ class AgentLog:
         """Complete the copy from the log and become the agent's owner. Return whether the agent exists.
 
         Raise AGENT_MOVING if this node does not own the agent, LOG_BEHIND if the log lacks records that the copy has
-        or was damaged, and NOT_ENOUGH_LOG_SERVERS.
+        or was damaged, on every server, and NOT_ENOUGH_LOG_SERVERS.
         """
+        damaged, leader = list[str](), ""
+        for _ in range(MAX_TAKES):
+            try:
+                exists = self._take(copy)
+            except Lacking as lacking:
+                self._confirm()
+                current = self._read(partial(self._stream.leader, self._subject))
+                if current == leader:
+                    # It led before the log was read and after it.
+                    damaged.append(leader)
+                    current = self._read(partial(self._stream.lead_by_another, self._subject, damaged))
+                    if not current:
+                        self._give_up(copy, lacking)
+                        damaged.clear()
+                leader = current
+                continue
+            for server in damaged:
+                self.on_damage(server)
+            return exists
+        raise not_enough_servers()
+
+    def _give_up(self, copy: Copy, lacking: Lacking) -> None:
+        """Raise LOG_BEHIND: no server has the records. A file that the log contradicts is put aside instead."""
+        if not lacking.is_fork:
+            raise lacking.error from None
+        self._put_aside(copy)
+
+    def _take(self, copy: Copy) -> bool:
+        """Take the agent from the server that leads its log. Raise Lacking if records are missing there."""
         self._confirm()
         head = self._common_head(copy)
         for _ in self._timing.attempts():
             whole, head, exists = self._replay(copy, head)
             self.head = head
+            newest = self._newest(head)
             if not exists:
+                if newest > head.number:
+                    head = whole  # a stale read
+                    continue
                 self._has_rest(head.number)
                 return False
             self._confirm()
@@ -325,6 +389,17 @@ class AgentLog:
                 self._shorten(copy)
             return True
         raise not_enough_servers()
+
+    def _newest(self, head: ChainHead) -> int:
+        """Return the newest record that a server reports. Raise Lacking if the leader does not have it.
+
+        A leader that has lost the last record of the agent would let another one take its place.
+        """
+        for _ in self._timing.attempts(STALE_READ_S):
+            at_leader, newest = self._read(partial(self._stream.ends, self._subject))
+            if at_leader >= max(newest, head.number):
+                return newest
+        raise Lacking("lacks its last records")
 
     def _has_rest(self, start: int) -> bool:
         """Return whether records before a rebase or a deletion are still to be erased, and ask for that."""
@@ -349,70 +424,74 @@ class AgentLog:
         head = copy.head
         if head.number == 0:
             return head
-        last: Record | None = None
         for _ in self._timing.attempts(STALE_READ_S):
             record = self._read(lambda: self._stream.at(self._subject, head.number))
-            if record is not None and record.hash == head.hash:
-                return head
-            first = self._read(lambda: self._stream.after(self._subject, 0, 1))
-            if first and first[0].sequence > head.number:
+            if record is not None:
+                if record.hash == head.hash:
+                    return head
+                self._put_aside(copy)
+                return ChainHead()
+            if self._begins_after(head.number):
                 # The log was rewritten; the records that it lost may have been deleted for good.
                 copy.remove()
                 return ChainHead()
-            last = self._read(lambda: self._stream.last(self._subject))
-            if record is not None:
-                self._put_aside(copy)
-                return ChainHead()
-        if last is None or last.sequence < head.number:
-            raise _log_behind("lacks commits that the agent's file on this node has")
-        self._put_aside(copy)
-        return ChainHead()
+        last = self._read(lambda: self._stream.last(self._subject))
+        is_fork = last is not None and last.sequence > head.number
+        raise Lacking("lacks commits that the agent's file on this node has", is_fork=is_fork)
+
+    def _begins_after(self, sequence: int) -> bool:
+        """Return whether a rebase or a deletion follows a record."""
+        while records := self._read(partial(self._stream.after, self._subject, sequence, RECORDS_PER_READ)):
+            if any(record.kind in (Kind.REBASE, Kind.GONE) for record in records):
+                return True
+            sequence = records[-1].sequence
+        return False
 
     def _put_aside(self, copy: Copy) -> None:
         get_log("cluster").error("a file is no prefix of its log", agent_id=self.agent_id)
         copy.put_aside()
 
     def _replay(self, copy: Copy, head: ChainHead) -> tuple[ChainHead, ChainHead, bool]:
-        """Apply every record after `head` that can be read.
+        """Apply every record after `head` that can be read. Raise Lacking if records are missing.
 
         Return the last record that is no part, the last one, and whether the agent exists.
         Records before a rebase or a deletion may be missing, because they are being erased: they are skipped.
         """
-        exists, parts, whole, start, damaged = copy.head.number > 0, list[bytes](), head, 0, 0
-        while True:
-            records = self._read(partial(self._stream.after, self._subject, head.number, RECORDS_PER_READ))
-            if not records:
-                if damaged:
-                    raise _log_behind(f"was damaged: record {damaged} does not follow the one before it")
-                return whole, head, exists
+        chain, parts, whole, exists = Chain(head), list[bytes](), head, copy.head.number > 0
+        while records := self._next(chain):
             deltas, base = list[Delta](), 0
             for record in records:
-                is_rebase = record.kind in (Kind.REBASE, Kind.REBASE_PART)
-                if not is_rebase:
-                    start = 0
-                elif not start:
-                    start = record.sequence
-                begins = record.kind == Kind.GONE or start == record.sequence
-                before = NONE_BEFORE if begins else head.hash
-                follows = record.hash == hash_of(before, record.kind, record.body)
-                head = record.head
-                damaged = (0 if begins else damaged) if follows else damaged or record.sequence
-                if damaged:
+                if not chain.accepts(record) and record is not records[0]:
+                    break  # `_next` reads it again
+                start = chain.add(record)
+                if chain.damaged and record.kind != Kind.REBASE_PART:
                     continue
                 if record.kind in (Kind.PART, Kind.REBASE_PART):
                     parts.append(record.body)
                     continue
                 # A file never ends between a part and the record that makes it count.
-                body, parts, whole = _joined(parts, record.body), [], head
+                body, parts, whole = _joined(parts, record.body), [], chain.head
                 if record.kind in (Kind.GONE, Kind.REBASE):
-                    deltas, exists = [], False
+                    deltas, exists, base = [], False, start
                     copy.remove()
                 if record.kind in (Kind.DELTA, Kind.REBASE):
                     deltas, exists = [*deltas, Delta.decoded(body)], True
-                base = start if record.kind == Kind.REBASE else base
-                start = 0
-            if exists and not damaged:
+            if exists and not chain.damaged:
                 copy.apply(deltas, whole, base)
+        if chain.damaged:
+            raise Lacking(f"was damaged: record {chain.damaged} does not follow the one before it")
+        return whole, chain.head, exists
+
+    def _next(self, chain: Chain) -> Sequence[Record]:
+        """Return the next records of any server, or the next one of the leader if the first does not follow."""
+        number = chain.head.number
+        records = self._read(partial(self._stream.after, self._subject, number, RECORDS_PER_READ))
+        if not records or chain.accepts(records[0]):
+            return records
+        records = self._read(partial(self._stream.after, self._subject, number, 1))
+        if records and chain.accepts(records[0]):
+            self.on_damage("")
+        return records
 
     def _read(self, read: Callable[[], T]) -> T:
         """Return the result of a read. Raise NOT_ENOUGH_LOG_SERVERS after the time-out."""
@@ -424,11 +503,61 @@ class AgentLog:
         raise not_enough_servers()
 
 
+class Chain:
+    """The hashes of a log while it is read.
+
+    A rebase has hashes of its own, and becomes the chain when it is complete. One that was not completed is skipped.
+    """
+
+    def __init__(self, head: ChainHead) -> None:
+        self.head = head
+        """The last record, with the hash that the next one continues."""
+        self.damaged = 0
+        """The first record that does not follow the one before it, since the latest rebase or deletion; 0: none."""
+        self._start = 0
+        self._rebase = NONE_BEFORE
+        self._is_intact = True
+
+    def accepts(self, record: Record) -> bool:
+        """Return whether a record follows, or is skipped because the chain is damaged already."""
+        if record.kind in (Kind.REBASE, Kind.REBASE_PART):
+            continues = record.hash == hash_of(self._rebase, record.kind, record.body)
+            return self._begins(record) or (self._start > 0 and continues)
+        before = NONE_BEFORE if record.kind == Kind.GONE else self.head.hash
+        return bool(self.damaged) or record.hash == hash_of(before, record.kind, record.body)
+
+    def _begins(self, record: Record) -> bool:
+        """Return whether a record of a rebase is its first one."""
+        return record.hash == hash_of(NONE_BEFORE, record.kind, record.body)
+
+    def add(self, record: Record) -> int:
+        """Add a record. Return the sequence of the first record of the rebase that it belongs to; 0: to none."""
+        is_next = self.accepts(record)
+        if record.kind not in (Kind.REBASE, Kind.REBASE_PART):
+            self._start = 0
+            if record.kind == Kind.GONE and is_next:
+                self.damaged = 0
+            elif not is_next:
+                self.damaged = self.damaged or record.sequence
+            self.head = record.head
+            return 0
+        if not self._start or self._begins(record):
+            self._start, self._rebase, self._is_intact = record.sequence, NONE_BEFORE, True
+        self._rebase, self._is_intact = record.hash, self._is_intact and is_next
+        if record.kind == Kind.REBASE_PART:
+            self.head = ChainHead(record.sequence, self.head.hash)
+            return self._start
+        start, self._start = self._start, 0
+        self.head = record.head
+        self.damaged = 0 if self._is_intact else self.damaged or record.sequence
+        return start
+
+
 def _joined(parts: Sequence[bytes], last: bytes) -> bytes:
     """Return the body that the last record and those of the parts before it that belong to it make."""
     count = from_u32(last[:4]) if last else 0
     if count > len(parts):
-        raise _log_behind("was damaged: it lacks a part of a commit")
+        raise Lacking("was damaged: it lacks a part of a commit")
     return b"".join((*parts[len(parts) - count :], last[4:]))
 
 
@@ -439,7 +568,3 @@ def not_enough_servers() -> Unavailable:
         reason="NOT_ENOUGH_LOG_SERVERS",
         retry_after_s=5.0,
     )
-
-
-def _log_behind(what: str) -> Corrupted:
-    return Corrupted(f"The log of the agent {what}.", reason="LOG_BEHIND")

@@ -17,6 +17,7 @@ from ebbtide.ids import AgentId
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.store.lmdb.replica import Replica
+from ebbtide.telemetry import get_log
 
 T = TypeVar("T")
 
@@ -40,7 +41,9 @@ def has_lost(stream: Stream, subject: str, head: ChainHead) -> bool:
     last = stream.last(subject) if first else None
     if last is None or last.sequence <= head.number:
         return False
-    return first[0].sequence > head.number or last.kind == Kind.GONE
+    # A damaged server may lack the first records, too: only a rewrite makes a copy obsolete.
+    is_rewritten = first[0].kind in (Kind.REBASE, Kind.REBASE_PART, Kind.GONE)
+    return (is_rewritten and first[0].sequence > head.number) or last.kind == Kind.GONE
 
 
 class Ownership:
@@ -69,6 +72,8 @@ class Ownership:
         self._logs: dict[str, AgentLog] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._eraser = Eraser(stream)
+        self.damaged: set[str] = set()
+        """The log servers that lacked records of an agent when they led its log."""
 
     def close(self) -> None:
         """Stop erasing in the background; the next take of an agent continues. Idempotent."""
@@ -130,6 +135,15 @@ class Ownership:
 
         answered(put)
 
+    def _note_damage(self, server: str) -> None:
+        """Warn once about a log server that lacks records."""
+        if server not in self.damaged:
+            self.damaged.add(server)
+            get_log("cluster").warning(
+                "a log server lacks records that another one has; empty its store",
+                server=server or "one that does not lead",
+            )
+
     def _new_log(self, agent_id: str) -> AgentLog:
         directory = directory_name(AgentId(agent_id))
         slot, lease = slot_of(directory, self._names.slot_count), self._membership.lease
@@ -142,6 +156,7 @@ class Ownership:
         subject = self._names.subject_of(directory)
         log = AgentLog(self._stream, subject, agent_id, self._author, confirm, self._timing)
         log.erase_later = self._eraser.add
+        log.on_damage = self._note_damage
         return log
 
 
