@@ -26,14 +26,26 @@ from ebbtide.forwarding.exchange import (
 FRAMES: list[Frame] = [
     Taken(),
     RestHead(
-        "GET", "/v1/agents/记忆", b"/v1/agents/%E8", b"a=1", [(b"host", b"x")], None, ("h", 1), "http", "1.1"
+        "GET",
+        "/v1/agents/记忆",
+        b"/v1/agents/%E8",
+        b"a=1",
+        [(b"host", b"x")],
+        None,
+        ("h", 1),
+        "http",
+        "1.1",
+        "记忆",
     ),
     RestStart(200, [(b"a", b"b")]),
     Part(b"\x00" * 10, True),
-    CallHead("Recall", b"\x0a\x01a", False, [("a", "text"), ("b-bin", b"\xff")], "ipv4:127.0.0.1:5", 1.5),
+    CallHead(
+        "Recall", b"\x0a\x01a", False, [("a", "text"), ("b-bin", b"\xff")], "ipv4:127.0.0.1:5", 1.5, "a", True
+    ),
     CallMessage(b""),
     CallEnd("NOT_FOUND", "no", [("x", "y")]),
     VerbHead("ListAgents", b"{}", b"\x80"),
+    VerbHead("Recall", b"{}", b"\x80", "a", True),
     VerbResult(b"{}"),
 ]
 
