@@ -248,7 +248,7 @@ async def opened(
         )
         if embedder is not None:
             life.push_async_callback(embedder.close)
-        metrics = Metrics()
+        metrics = Metrics(None if cluster is None else cluster.metrics)
         limiter = PriorityLimiter(settings.language.model_concurrency)
         model_client = ModelClient(model, limiter, _retry_policy(settings), metrics=metrics)
         pools = (job_pool, query_pool, recall_pool, background_pool)

@@ -39,7 +39,9 @@ PER_AGENT = (
 class Metrics:
     """The metrics of one daemon. Any thread may update them."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: ClusterMetrics | None = None) -> None:
+        """`cluster` has those of a node of a cluster."""
+        self.cluster = cluster
         self.registry = registry = CollectorRegistry(auto_describe=False)
         ProcessCollector(registry=registry)
 
@@ -232,6 +234,11 @@ class Metrics:
         """Count a turn through the memory proxy that was not remembered."""
         self._child(self.proxy_turns_dropped, reason).inc()
 
+    def store_behind(self) -> None:
+        """Count an agent of a cluster that was closed because its file may lack a commit."""
+        if self.cluster is not None:
+            self.cluster.store_behind.inc()
+
     def accepted(self) -> None:
         """Count a stored batch."""
         self._child(self.batches, "accepted").inc()
@@ -248,7 +255,8 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all metrics in the Prometheus text format."""
-        return generate_latest(self.registry)
+        own = generate_latest(self.registry)
+        return own if self.cluster is None else own + self.cluster.text()
 
     def _child(self, family: Any, *labels: str) -> Any:
         key = (str(id(family)), *labels)
@@ -278,6 +286,68 @@ _LEAST = frozenset(
     }
 )
 """Gauges whose value for a daemon is the greatest or the least of its workers'; other values are added."""
+
+
+class ClusterMetrics:
+    """The metrics of one node of a cluster, in addition to those of a daemon. Any thread may update them."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry(auto_describe=False)
+
+        def gauge(name: str, description: str) -> Gauge:
+            return Gauge(f"ebbtide_cluster_{name}", description, registry=registry)
+
+        def counter(name: str, description: str, *labels: str) -> Counter:
+            return Counter(f"ebbtide_cluster_{name}", description, labels, registry=registry)
+
+        def histogram(name: str, description: str) -> Histogram:
+            return Histogram(
+                f"ebbtide_cluster_{name}", description, registry=registry, buckets=REQUEST_BUCKETS
+            )
+
+        self.lease_s = gauge(
+            "lease_seconds", "Seconds until the lease of this node lapses; 0 without a lease."
+        )
+        self.nodes = gauge("nodes", "Live nodes, as this node sees them.")
+        self.slots = gauge("slots", "Slots that this node owns.")
+        self.unowned_slots = gauge("unowned_slots", "Slots without a live node, as this node sees them.")
+        self.log_copies = gauge("log_copies", "Copies that each stream of the log should have.")
+        self.current_log_copies = gauge(
+            "log_copies_current", "Current copies of the stream that has the fewest; 0 without an answer."
+        )
+        self.damaged_log_servers = gauge(
+            "damaged_log_servers", "Log servers that lacked records when they led, as this node found."
+        )
+        self.log_behind = gauge(
+            "log_behind_agents", "Agents of this node whose log lacks records or was damaged (LOG_BEHIND)."
+        )
+        self.append_s = histogram("append_seconds", "Duration of appends of a record to the log, in seconds.")
+        self.records = counter("records_total", "Records appended to the log.", "kind")
+        self.record_bytes = counter("record_bytes_total", "Bytes of records appended to the log.", "kind")
+        self.in_doubt = counter(
+            "appends_in_doubt_total", "Appends of which it is not known whether they succeeded."
+        )
+        self.store_behind = counter(
+            "store_behind_total", "Agents closed because their file may lack a commit (STORE_BEHIND)."
+        )
+        self.take_s = histogram("take_seconds", "Duration of taking an agent from the log, in seconds.")
+        self.moved_slots = counter(
+            "slots_moved_total", "Slots that this node took or gave away.", "direction"
+        )
+
+    def appended(self, kind: str, size: int, took_s: float) -> None:
+        """Count a record of `size` bytes that was appended."""
+        self.append_s.observe(took_s)
+        self.records.labels(kind).inc()
+        self.record_bytes.labels(kind).inc(size)
+
+    def moved(self, direction: str, count: int) -> None:
+        """Count slots that were `taken` or `given`."""
+        self.moved_slots.labels(direction).inc(count)
+
+    def text(self) -> bytes:
+        """Return the metrics in the Prometheus text format."""
+        return generate_latest(self.registry)
 
 
 def merged_text(texts: Sequence[bytes]) -> bytes:

@@ -14,6 +14,7 @@ from ebbtide.access.keys import ID_LENGTH, Key
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import Kind, Record, Refused
 from ebbtide.cluster.names import Names
+from ebbtide.cluster.ownership import LogMetrics
 from ebbtide.cluster.shared_keys import merged, share_keys
 from ebbtide.cluster.slots import slot_of
 from ebbtide.cluster.status import agents_in
@@ -22,6 +23,7 @@ from ebbtide.errors import EbbtideError, Exhausted, FieldViolation, InvalidReque
 from ebbtide.forwarding.errors import error_from, error_to
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
+from ebbtide.metrics import ClusterMetrics
 from ebbtide.settings import Settings
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.telemetry import configure_log
@@ -29,10 +31,16 @@ from ebbtide.verbs.catalogue import OPERATIONS
 from ebbtide.verbs.merging import perform
 from ebbtide.verbs.paging import PageRequest
 from ebbtide.verbs.requests import Request
-from tests.cluster.simulated_nodes import Cluster
+from tests.cluster.simulated import Node as Simulated
+from tests.cluster.simulated import Outcome, SimulatedStream, content
+from tests.cluster.simulated_nodes import SLOTS, Cluster
 from tests.support.in_process import service_in, tell
 
 SUBJECT = "test.state.api_keys"
+
+
+async def at_once(_: str) -> None:
+    """Do not wait for an agent that moves."""
 
 
 class Documents:
@@ -158,8 +166,10 @@ async def test_an_agent_whose_file_lacks_a_commit_is_closed_with_one_line(tmp_pa
         with pytest.raises(EbbtideError):
             appended(fail)
         assert noted == ["behind"] and agent.workspace.store.is_behind
+        service.metrics.cluster = ClusterMetrics()
         with capture_logs() as lines:
             await service.fleet.close(AgentId("ann"))
+        assert b"ebbtide_cluster_store_behind_total 1.0" in service.metrics.text()
         assert [line["event"] for line in lines] == ["closed, because its file may lack a commit"]
         await tell(service, "ann", "I moved back in June.")
 
@@ -170,11 +180,19 @@ async def test_readiness_and_metrics_are_those_of_the_node(tmp_path: Path) -> No
     cluster.settle()
     async with service_in(tmp_path) as service:
         others = {"b": Place("127.0.0.1:1", "")}
-        service.peers = NodePeers("a", b"x" * 16, lambda _: "a", lambda: others)
+        service.peers = NodePeers("a", b"x" * 16, lambda _: "a", lambda: others, at_once)
         service.cluster = cluster.processes[0].membership
         readiness = await perform(service, OPERATIONS["GetReadiness"], Request())
         assert (readiness.status, readiness.reasons) == ("ready", [])
-        assert b"ebbtide_ready 2.0" in await perform(service, OPERATIONS["GetMetrics"], Request())
+        service.metrics.cluster = ClusterMetrics()
+        service.fleet.damaged |= {AgentId("ann"): "LOG_BEHIND", AgentId("bob"): "STORE_CORRUPTED"}
+        text = await perform(service, OPERATIONS["GetMetrics"], Request())
+        assert b"ebbtide_ready 1.0" in text
+        assert f"ebbtide_cluster_slots {SLOTS}.0".encode() in text
+        assert b"ebbtide_cluster_nodes 1.0" in text and b"ebbtide_cluster_unowned_slots 0.0" in text
+        assert b"ebbtide_cluster_log_behind_agents 1.0" in text
+        await service.fleet.release(lambda _: False)
+        assert service.fleet.damaged == {}
         with pytest.raises(EbbtideError, match="moving"):
             await perform(service, OPERATIONS["ListAgents"], PageRequest())
         cluster.clock.now_s += 20.0
@@ -183,6 +201,8 @@ async def test_readiness_and_metrics_are_those_of_the_node(tmp_path: Path) -> No
             "unavailable",
             ["this node has no lease in its cluster"],
         )
+        text = await perform(service, OPERATIONS["GetMetrics"], Request())
+        assert b"ebbtide_cluster_slots 0.0" in text and b"ebbtide_cluster_lease_seconds 0.0" in text
         service.peers = None
 
 
@@ -218,3 +238,29 @@ def test_the_agents_of_slots_are_listed() -> None:
     )
     assert set(found) < set(agents)
     assert len(logs.read) == 2
+
+
+def test_appends_are_counted() -> None:
+    """By kind, with their bytes and their duration with retries; one in doubt is also logged, with its agent."""
+    configure_log("warning", "json")
+    stream, metrics = SimulatedStream(), ClusterMetrics()
+    node = Simulated(stream, "a")
+    node.log.observer = LogMetrics(metrics)
+    stream.script.append(Outcome.LOST)
+    node.commit("one")
+    size = len(stream.records[0].body)
+    node.log.append_gone()
+    stream.script.extend([Outcome.LOST] * 1000)
+    with capture_logs() as lines, pytest.raises(EbbtideError):
+        node.log.rewrite(content("two"))
+    assert [(line["event"], line["agent_id"]) for line in lines] == [("append in doubt", "ann")]
+    text = metrics.text().decode()
+    for sample in (
+        'records_total{kind="delta"} 1.0',
+        'records_total{kind="gone"} 1.0',
+        f'record_bytes_total{{kind="delta"}} {size}.0',
+        "append_seconds_count 2.0",
+        "append_seconds_sum 0.05",
+        "appends_in_doubt_total 1.0",
+    ):
+        assert f"ebbtide_cluster_{sample}\n" in text, text

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from prometheus_client import CollectorRegistry
 
 from ebbtide.errors import FAMILIES
-from ebbtide.metrics import Metrics
+from ebbtide.metrics import ClusterMetrics, Metrics
 from ebbtide.rest.routes import routes
 from ebbtide.rpc.servicer import VERBS
 from ebbtide.verbs.metrics import get_metrics
@@ -26,10 +27,10 @@ ROUTES: Any = routes()
 OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 
 
-def families() -> dict[str, tuple[str, str, str]]:
-    """Return the type, the labels and the help of every Ebbtide metric."""
+def families(registry: CollectorRegistry) -> dict[str, tuple[str, str, str]]:
+    """Return the type, the labels and the help of every Ebbtide metric in a registry."""
     found = {}
-    for collector in Metrics().registry._collector_to_names:
+    for collector in registry._collector_to_names:
         labels = ", ".join(f"`{name}`" for name in getattr(collector, "_labelnames", ()))
         for family in collector.describe() if hasattr(collector, "describe") else ():
             name = family.name + ("_total" if family.type == "counter" else "")
@@ -37,11 +38,26 @@ def families() -> dict[str, tuple[str, str, str]]:
     return found
 
 
+ALONE = families(Metrics().registry)
+IN_A_CLUSTER = families(ClusterMetrics().registry)
+
+
+def documented(heading: str) -> dict[str, tuple[str, str, str]]:
+    """Return the type, the labels and the meaning of the metrics in a table of the page."""
+    table = rows(read("docs/metrics.md"), heading)
+    return {name.strip("`"): (kind, labels, meaning) for name, kind, labels, meaning in table}
+
+
 def test_the_page_has_every_metric() -> None:
     """The page lists each metric with its type, its labels and its meaning, and no other metric."""
-    table = rows(read("docs/metrics.md"), "## Metrics of Ebbtide")
-    told = {name.strip("`"): (kind, labels, meaning) for name, kind, labels, meaning in table}
-    assert told == families()
+    assert documented("## Metrics of Ebbtide") == ALONE
+    assert documented("## Metrics of a cluster") == IN_A_CLUSTER
+
+
+async def test_a_daemon_without_a_cluster_has_none_of_its_metrics(tmp_path: Path) -> None:
+    """Their names begin with `ebbtide_cluster_`, and a scrape has none of them."""
+    assert all(name.startswith("ebbtide_cluster_") for name in IN_A_CLUSTER)
+    assert "ebbtide_cluster_" not in await scraped(tmp_path)
 
 
 async def scraped(path: Path) -> str:
@@ -61,14 +77,14 @@ def names_in(text: str) -> set[str]:
 async def test_the_dashboard_and_the_alerts_find_their_metrics(tmp_path: Path) -> None:
     """A daemon's /metrics contains every metric that an expression names, with the labels that it selects by."""
     text = await scraped(tmp_path)
-    there = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    there = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE)) | set(IN_A_CLUSTER)
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     asked += [variable["query"] for variable in dashboard["templating"]["list"]]
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
     asked += [rule["expr"] for rule in rules]
     assert len(asked) > 30
-    known = families()
+    known = ALONE | IN_A_CLUSTER
     for expression in asked:
         for name in names_in(expression):
             assert name in there or OF_A_HISTOGRAM.sub("", name) in there, name

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import nats
@@ -59,6 +59,9 @@ LEADER_S: Final = 10.0
 RECORDS_PER_ERASURE: Final = 64
 """Records that are erased at a time."""
 
+MAX_LAG: Final = 1000
+"""Records that a current copy may lack: those that are being copied."""
+
 OLDEST_SERVER: Final = (2, 15, 0)
 """Older servers sync each message alone, and lose records when servers join or leave."""
 
@@ -69,6 +72,22 @@ class Created(msgspec.Struct, frozen=True):
     slot_count: int
     log_streams: int
     format: int = 1
+
+
+class Copies(NamedTuple):
+    """The copies of one stream."""
+
+    configured: int
+    """How many there should be."""
+    current: int
+    """How many have nearly every record."""
+    missing: tuple[str, ...]
+    """The servers of the others."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every copy is current."""
+        return self.current >= self.configured
 
 
 _Packed = tuple[str, bytes, str, str, bytes]
@@ -192,6 +211,22 @@ class Servers:
     def use(self, names: Names) -> None:
         """Use the streams of a cluster from now on."""
         self._names = names
+
+    def copies(self) -> Copies:
+        """Return the copies of the stream that has the fewest, as its leader sees them. May raise NoAnswer."""
+        names = self._names
+        streams = [names.log_stream(number) for number in range(names.log_streams)]
+        return min(map(self._copies, (*streams, state_stream(names.cluster))), key=lambda one: one.current)
+
+    def _copies(self, stream: str) -> Copies:
+        reply = self._api(f"STREAM.INFO.{stream}", {})
+        if "error" in reply:
+            raise NoAnswer(str(reply["error"]))
+        others = (reply.get("cluster") or {}).get("replicas") or []
+        # A server that its leader has not heard of for ten seconds is not current.
+        missing = [one["name"] for one in others if not one.get("current") or one.get("lag", 0) > MAX_LAG]
+        configured = int(reply["config"]["num_replicas"])
+        return Copies(configured, min(configured, 1 + len(others) - len(missing)), tuple(sorted(missing)))
 
     # --- documents ---------------------------------------------------------------------------------
 

@@ -199,6 +199,16 @@ def hash_of(before: bytes, kind: str, body: bytes) -> bytes:
     return hashlib.sha256(before + kind.encode() + body).digest()
 
 
+class Observer:
+    """Is notified of the appends of many agents, on any thread. This one does nothing."""
+
+    def appended(self, kind: str, size: int, took_s: float) -> None:
+        """Take note of a record of `size` bytes that was appended."""
+
+    def in_doubt(self, agent_id: str) -> None:
+        """Take note that it is not known whether a record was appended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """The clock and the time-out of appends, in seconds."""
@@ -241,6 +251,7 @@ class AgentLog:
         """Called when the records of a subject before a sequence are to be erased, which takes a while."""
         self.on_damage: Callable[[str], None] = lambda server: None
         """Called with each log server that lacks records that another one has; empty: one that does not lead."""
+        self.observer = Observer()
         self._appended = 0
         self._long = LONG_LOG_RECORDS
         self._stream = stream
@@ -301,6 +312,16 @@ class AgentLog:
 
     def _append(self, kind: Kind, body: bytes, head: ChainHead) -> ChainHead:
         """Append one record. Raise Deposed, or NOT_ENOUGH_LOG_SERVERS if the outcome is not known."""
+        begun_s = self._timing.monotonic_s()
+        try:
+            appended = self._attempt_append(kind, body, head)
+        except Unavailable:
+            self.observer.in_doubt(self.agent_id)
+            raise
+        self.observer.appended(kind, len(body), self._timing.monotonic_s() - begun_s)
+        return appended
+
+    def _attempt_append(self, kind: Kind, body: bytes, head: ChainHead) -> ChainHead:
         record = Record(kind, hash_of(head.hash, kind, body), self._author, self.agent_id, body)
         # The same record with the same expected sequence: at most one of the attempts can succeed.
         for _ in self._timing.attempts():

@@ -128,6 +128,8 @@ class Membership:
         self._times = times or LeaseTimes()
         self.lease = 0
         """Counts the leases of this process; a lease that lapsed is followed by another one."""
+        self._lapsed = 0
+        """The latest lease of which the log says that it lapsed."""
         self._lock = threading.Lock()
         self._renewal = threading.RLock()
         self._confirmed = 0
@@ -146,6 +148,8 @@ class Membership:
         self._owned: frozenset[int] = frozenset()
         """The slots that this node owns while its lease is valid."""
         self._moving: frozenset[int] = frozenset()
+        self.on_moved: Callable[[str, int], None] = lambda direction, count: None
+        """Called with `taken` or `given` and a number of slots."""
         self._stopping = threading.Event()
         self._woken = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -164,6 +168,22 @@ class Membership:
     def is_leaving(self) -> bool:
         """Whether this node gives its agents away before it stops."""
         return self._info.is_leaving
+
+    @property
+    def lease_left_s(self) -> float:
+        """Seconds until the lease of this node lapses; 0 without a lease."""
+        return max(0.0, self._valid_until_s - self._times.clock())
+
+    @property
+    def slot_count(self) -> int:
+        """The number of slots that this node owns now."""
+        return len(self._owned) if self.has_lease else 0
+
+    @property
+    def unowned_count(self) -> int:
+        """The number of slots without a live node, as this node sees them."""
+        live = self.nodes
+        return sum(owner not in live for owner in self._table.owners)
 
     @property
     def why_unready(self) -> str:
@@ -259,7 +279,9 @@ class Membership:
             try:
                 self.renew()
             except NoAnswer:
-                pass
+                if self.lease > self._lapsed and not self.has_lease:
+                    self._lapsed = self.lease
+                    self._log.warning("lease lapsed, because the log servers do not answer")
             except Exception as error:
                 self._log.error("renewal failed", exc_info=error)
             self._stopping.wait(self._times.renew_s if self.has_lease else self._times.renew_s / 6)
@@ -294,6 +316,8 @@ class Membership:
                 # Before the lease is valid again: no read may see the slots of the lease that lapsed.
                 self._owned, self._moving = frozenset(), frozenset()
                 self.lease += 1
+                if self.lease > 1:
+                    self._log.info("another lease after a gap", lease=self.lease)
             if now_s - self._renewed_s > 2 * self._times.renew_s:
                 # The other nodes could not renew their leases either.
                 for seen in self._others.values():
@@ -398,6 +422,7 @@ class Membership:
                 self._moves.release(lambda directory: self._slot(directory) not in self._moving)
                 self._write(self._table.with_owner(self._moving, node))
                 self._log.info("slots given", node=node, count=len(self._moving))
+                self.on_moved("given", len(self._moving))
             except (NoAnswer, Refused):
                 with self._lock:
                     # The other node may own them, now or when the write arrives late: until this node has written
@@ -428,5 +453,6 @@ class Membership:
             gained, self._owned = slots - self._owned, slots
         if gained:
             self._log.info("slots taken", count=len(gained), owned=len(slots))
+            self.on_moved("taken", len(gained))
             self._moves.acquired(gained)
             self._moves.settled()

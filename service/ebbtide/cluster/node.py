@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from ebbtide import __version__
 from ebbtide.access.key_file import KeyFile
 from ebbtide.cluster.erased_log import ErasedLog
-from ebbtide.cluster.jetstream import Servers
+from ebbtide.cluster.jetstream import Copies, Servers
 from ebbtide.cluster.log import NoAnswer, Refused, Timing
 from ebbtide.cluster.membership import LeaseTimes, Membership, NodeInfo
 from ebbtide.cluster.ownership import Ownership, answered
@@ -35,6 +35,7 @@ from ebbtide.fleet.runtime.fleet import Fleet
 from ebbtide.fleet.runtime.notifier import Notifier
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
+from ebbtide.metrics import ClusterMetrics
 from ebbtide.settings import ClusterSettings, StoreSettings
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.telemetry import get_log, in_background
@@ -55,6 +56,9 @@ SWEEP_S = 60.0
 
 MOVE_TIMEOUT_S = 2.0
 """How long a request waits for an agent that is moving."""
+
+WATCH_S = 10.0
+"""Pause between two looks at the copies of the log."""
 
 RETRY_S = 1.0
 """Pause before the agents of taken slots are listed again."""
@@ -78,6 +82,7 @@ class ClusterNode:
         self._moved = Notifier()
         self._shares_keys = shares_keys
         self._secret = _read_secret(settings.secret_file)
+        self.metrics = ClusterMetrics()
 
     def open(self, master_fingerprint: str) -> None:
         """Connect to the log servers. Blocks. Raise CLUSTER_UNUSABLE or NOT_ENOUGH_LOG_SERVERS."""
@@ -110,7 +115,9 @@ class ClusterNode:
             append_timeout_s=settings.append_timeout_s,
             map_bytes=self._store.initial_map_bytes,
             max_map_bytes=self._store.max_map_bytes,
+            metrics=self.metrics,
         )
+        self.membership.on_moved = self.metrics.moved
         self.erased_log = ErasedLog(self._servers, self._names, Timing(settings.append_timeout_s))
         self.peers = NodePeers(self.name, self._secret, self._owner_name, self._places, self._settle)
         self._admit(self._names.master_key, master_fingerprint, "encryption.master_key_file")
@@ -145,6 +152,23 @@ class ClusterNode:
             except EbbtideError as error:
                 get_log("cluster").error("API keys not shared", reason=error.reason)
             await asyncio.sleep(KEYS_S)
+
+    async def _watch_log(self, fleet: Fleet) -> None:
+        """Gauge how many copies of the log are current, and log when that changes."""
+        before: Copies | None = None
+        while True:
+            self.metrics.damaged_log_servers.set(len(self.ownership.damaged))
+            try:
+                found = await fleet.on_pool(self._servers.copies)
+                self.metrics.log_copies.set(found.configured)
+                self.metrics.current_log_copies.set(found.current)
+                if found != before:
+                    log = get_log("cluster").info if found.is_complete else get_log("cluster").warning
+                    log("current copies of the log", current=found.current, missing=found.missing)
+                before = found
+            except NoAnswer:
+                self.metrics.current_log_copies.set(0)
+            await asyncio.sleep(WATCH_S)
 
     async def _sweep(self, fleet: Fleet) -> None:
         """Remove copies of agents that other nodes own once their log was rewritten or they were deleted."""
@@ -193,7 +217,9 @@ class ClusterNode:
         self.membership.set_address(settings.advertise or f"{settings.host}:{port}")
         await fleet.on_pool(lambda: self._servers.on_change(settings.name, self.membership.wake))
         self.membership.start()
-        loops = [self._sweep(fleet)] + ([self._follow_keys(fleet)] if self._shares_keys else [])
+        loops = [self._sweep(fleet), self._watch_log(fleet)] + (
+            [self._follow_keys(fleet)] if self._shares_keys else []
+        )
         self._tasks |= {in_background(loop) for loop in loops}
         try:
             yield

@@ -8,12 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ebbtide.cluster.log import AgentLog, Kind, NoAnswer, Refused, Stream, Timing, not_enough_servers
+from ebbtide.cluster.log import (
+    AgentLog,
+    Kind,
+    NoAnswer,
+    Observer,
+    Refused,
+    Stream,
+    Timing,
+    not_enough_servers,
+)
 from ebbtide.cluster.membership import Documents, Membership
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.slots import slot_of
 from ebbtide.errors import EbbtideError, agent_moving
 from ebbtide.ids import AgentId
+from ebbtide.metrics import ClusterMetrics
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.store.lmdb.replica import Replica
@@ -60,6 +70,7 @@ class Ownership:
         append_timeout_s: float,
         map_bytes: int,
         max_map_bytes: int,
+        metrics: ClusterMetrics | None = None,
     ) -> None:
         self._stream = stream
         self._documents = documents
@@ -74,6 +85,7 @@ class Ownership:
         self._eraser = Eraser(stream)
         self.damaged: set[str] = set()
         """The log servers that lacked records of an agent when they led its log."""
+        self._observer = LogMetrics(metrics)
 
     def close(self) -> None:
         """Stop erasing in the background; the next take of an agent continues. Idempotent."""
@@ -91,7 +103,7 @@ class Ownership:
         """Complete the closed file in an agent's directory from the log. Return whether the agent exists."""
         log = self._new_log(agent_id)
         copy = Replica(path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes)
-        with self._locks[path.name]:
+        with self._locks[path.name], self._observer.metrics.take_s.time():
             exists = log.take(copy)
         self._logs[agent_id] = log
         return exists
@@ -155,9 +167,25 @@ class Ownership:
 
         subject = self._names.subject_of(directory)
         log = AgentLog(self._stream, subject, agent_id, self._author, confirm, self._timing)
-        log.erase_later = self._eraser.add
+        log.erase_later, log.observer = self._eraser.add, self._observer
         log.on_damage = self._note_damage
         return log
+
+
+class LogMetrics(Observer):
+    """Counts appends."""
+
+    def __init__(self, metrics: ClusterMetrics | None) -> None:
+        self.metrics = metrics or ClusterMetrics()
+
+    def appended(self, kind: str, size: int, took_s: float) -> None:
+        """Count a record that was appended."""
+        self.metrics.appended(kind, size, took_s)
+
+    def in_doubt(self, agent_id: str) -> None:
+        """Count and log an append in doubt."""
+        self.metrics.in_doubt.inc()
+        get_log("cluster").warning("append in doubt", agent_id=agent_id)
 
 
 class Eraser:

@@ -78,6 +78,7 @@ def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
     for node in nodes:
         node["slots"] = len(table.slots_of(node["name"]))
     live = {node["name"] for node in nodes if node["state"] not in ("stopped", "silent")}
+    copies = servers.copies()
     agents = sum(servers.subject_count(names.log_stream(number)) for number in range(names.log_streams))
     return {
         "cluster": settings.name,
@@ -85,6 +86,9 @@ def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
         "slots": names.slot_count,
         "unowned_slots": sum(owner not in live for owner in table.owners),
         "agents": agents,
+        "log_copies": copies.configured,
+        "current_log_copies": copies.current,
+        "missing_log_servers": list(copies.missing),
     }
 
 

@@ -11,13 +11,17 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from ebbtide import __version__
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.metrics import Metrics
+from ebbtide.metrics import ClusterMetrics, Metrics
 from ebbtide.records import AgentCounts
 from ebbtide.verbs.requests import Request
 from ebbtide.verbs.service import EMPTY, LARGE_BYTES, Service, get_readiness
+
+if TYPE_CHECKING:
+    from ebbtide.cluster.membership import Membership
 
 STATUS = {"ready": 2, "degraded": 1, "unavailable": 0}
 
@@ -39,6 +43,8 @@ async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
     await _refresh_figures(agents)
     _read_agents(metrics, service, agents)
     await _read_daemon(metrics, service)
+    if metrics.cluster is not None and service.cluster is not None:
+        _read_cluster(metrics.cluster, service, service.cluster)
     paths = [agent.workspace.store.path for agent in agents]
     sizes = await service.fleet.on_pool(lambda: [_size(path / "data.mdb") for path in paths])
     metrics.store_bytes.set(sum(sizes))
@@ -104,6 +110,15 @@ async def _read_daemon(metrics: Metrics, service: Service) -> None:
         metrics.disk_free.set(await service.fleet.on_pool(service.fleet.data.free_bytes))
     except OSError:
         metrics.disk_free.set(0)
+
+
+def _read_cluster(metrics: ClusterMetrics, service: Service, membership: Membership) -> None:
+    metrics.lease_s.set(membership.lease_left_s)
+    metrics.nodes.set(len(membership.nodes))
+    metrics.slots.set(membership.slot_count)
+    metrics.unowned_slots.set(membership.unowned_count)
+    damaged = service.fleet.damaged
+    metrics.log_behind.set(sum(reason == "LOG_BEHIND" for reason in damaged.values()))
 
 
 def _separate_agents(metrics: Metrics, agents: list[Agent], most: int) -> None:

@@ -83,6 +83,12 @@ def status(
         f"{counted(found['agents'], 'agent')} in {counted(found['slots'], 'slot')}, "
         f"{found['unowned_slots']} of them without a node."
     )
+    if found["current_log_copies"] < found["log_copies"]:
+        say(
+            f"Only {found['current_log_copies']} of {found['log_copies']} copies of the log are current; missing: "
+            f"{', '.join(found['missing_log_servers']) or 'a server'}.",
+            "yellow",
+        )
 
 
 @cluster.command("drain")

@@ -444,6 +444,7 @@ class Agent:
             if workspace.store.is_behind:
                 # It refuses everything. The next open completes the file from the log.
                 get_log("agent").warning("closed, because its file may lack a commit", agent_id=self.id)
+                self._shared.metrics.store_behind()
             else:
                 # The counts of uses only order results, and the index can be rebuilt.
                 self._attempt("uses of statements not saved", workspace.save_statement_uses)

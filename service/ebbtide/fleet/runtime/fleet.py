@@ -338,6 +338,9 @@ class Fleet:
 
     async def release(self, keeps: Callable[[AgentId], bool]) -> None:
         """Close every agent that `keeps` refuses, and wait for those that are being opened or closed."""
+        for reasons in (self.damaged, self.unresumed):
+            for agent_id in [one for one in reasons if not keeps(one)]:
+                del reasons[agent_id]
         leaving = [one for one in {*self._agents, *self._opening, *self._closing} if not keeps(one)]
         opening = [self._opening[one] for one in leaving if one in self._opening]
         await asyncio.gather(*opening, return_exceptions=True)
