@@ -21,8 +21,11 @@ def test_names_are_read_again_after_a_change() -> None:
     network.put_entity(Entity(1, "Bob (flatmate)", "bob"))
     ledger, names = Ledger([said(1, 1, "residence", "Porto")]), SubjectNames()
     first = names.of(1, network, ledger, ledger.known())
-    assert first == Named([("bob", 1)], [])
+    assert first == Named([("bob", 1)], [], [])
     assert names.of(1, network, ledger, ledger.known()) is first
     network.put_entity(Entity(2, "Ann", "ann"))
-    ledger.apply([said(2, 2, "relation", "Flatmate"), said(3, 2, "relation", "")])
-    assert names.of(2, network, ledger, ledger.known()) == Named([("bob", 1), ("ann", 2)], [("flatmate", 2)])
+    network.put_entity(Entity(3, "Sister", "sister"))
+    ledger.apply([said(2, 2, "relation", "Flatmate"), said(3, 2, "relation", ""), said(4, 3, "age", "31")])
+    entities = [("bob", 1), ("ann", 2), ("sister", 3)]
+    second = Named(entities, [("sister", 3)], [("flatmate", 2)])
+    assert names.of(2, network, ledger, ledger.known()) == second

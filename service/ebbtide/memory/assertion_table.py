@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.memory.columns import Array, Columns
 from ebbtide.records import Source
@@ -115,10 +116,12 @@ class AssertionTable:
             slot=np.int32,
             manner=np.int32,
             end=np.uint32,
+            named=np.int32,
         )
         self._packed = bytearray()
         """The objects and rare fields, in the order of the rows. `end` is where those of a row end."""
-        self._slots, self._manners = _Names(), _Names()
+        self._slots, self._manners, self._named = _Names(), _Names(), _Names()
+        """Distinct slots, manners, and sets of slots that an object names. `named` is 0 until an object is read."""
         self._indexed_count = 0
         self._by_slot = self._by_statement = np.zeros(0, dtype=np.int32)
         """The order of the indexed rows by entity, slot and arrival, and by statement and arrival."""
@@ -131,7 +134,7 @@ class AssertionTable:
     def nbytes(self) -> int:
         """Size in bytes."""
         indexes = self._by_slot.nbytes + self._by_statement.nbytes
-        names = self._slots.nbytes + self._manners.nbytes
+        names = self._slots.nbytes + self._manners.nbytes + self._named.nbytes
         return self._rows.nbytes + sys.getsizeof(self._packed) + indexes + names
 
     # --- changes -----------------------------------------------------------------------------------
@@ -362,6 +365,17 @@ class AssertionTable:
             slot = self._slots.values[slots[begin]]
             yield Alike(slot, kind, modality, rows[begin:end], statements[begin:end])
 
+    def naming(
+        self, rows: Array, slots: Collection[str], slots_in: Callable[[str], frozenset[str]]
+    ) -> NDArray[np.bool_]:
+        """Return which of some rows have an object that names one of some slots. `slots_in` reads an object once."""
+        named = self._rows["named"]
+        unread = rows[named[rows] == 0]
+        if len(unread):
+            named[unread] = [self._named.number(slots_in(one)) + 1 for one in self.objects_in(unread)]
+        wanted = self._named.numbers(lambda found: not found.isdisjoint(slots))
+        return np.isin(named[rows] - 1, wanted)
+
     def objects_in(self, rows: Array) -> list[str]:
         """Return the objects of some rows."""
         packed, ends = self._packed, self._rows["end"][rows].tolist()
@@ -471,11 +485,6 @@ class AssertionTable:
     def subjects(self) -> list[int]:
         """Return the entities about which something is asserted, ascending."""
         return self._distinct("subject", slice(None))
-
-    def subjects_in(self, names: Collection[str]) -> list[int]:
-        """Return the entities about which something is asserted in some slots, ascending."""
-        numbers = self._slots.numbers(lambda name: name in names)
-        return self._distinct("subject", np.isin(self._rows["slot"], numbers))
 
     def _distinct(self, name: str, rows: Array | slice) -> list[int]:
         found: list[int] = np.unique(self._rows[name][rows]).tolist()

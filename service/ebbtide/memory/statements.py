@@ -18,12 +18,14 @@ from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.memory.assertion_table import Alike, AssertionTable, Brief
 from ebbtide.memory.columns import Array, places_in
 from ebbtide.memory.slot_names import current_name, slot_of
 from ebbtide.memory.values import compare_values
-from ebbtide.memory.versions import DAY_MS, SlotReplay, Version, Withdrawal, by_time
+from ebbtide.memory.versions import DAY_MS, Conflicts, SlotReplay, Version, Withdrawal, by_time
 from ebbtide.records import Source
 from ebbtide.statements import Assertion, Ruling, is_inferred
 
@@ -33,7 +35,7 @@ MAX_EVIDENCE: Final = 16
 """Most assertions of a version that count as its sources."""
 MAX_RIVALS: Final = 16
 """Most versions that count as contradicting another one in its priority."""
-MAX_REPLAYED: Final = 8192
+MAX_REPLAYED: Final = 16_384
 """Assertions whose replays are kept, with those of one more slot, of any size."""
 REPLAYED_BYTES: Final = 1500
 """Memory of an assertion in a replay that is kept, with its version."""
@@ -296,6 +298,12 @@ class Ledger:
         """Yield the assertions about some entities in some slots, in groups of one slot, kind and modality."""
         return self._assertions.alike_about(subjects, is_wanted)
 
+    def naming(
+        self, rows: Array, slots: Collection[str], slots_in: Callable[[str], frozenset[str]]
+    ) -> NDArray[np.bool_]:
+        """Return which of these assertions have an object that names one of some slots. `slots_in` reads it once."""
+        return self._assertions.naming(rows, slots, slots_in)
+
     def objects_in(self, rows: Array) -> list[str]:
         """Return the objects of some of these assertions."""
         return self._assertions.objects_in(rows)
@@ -323,10 +331,6 @@ class Ledger:
     def subjects(self) -> list[int]:
         """Return the entities about which statements are made."""
         return self._assertions.subjects()
-
-    def subjects_in(self, names: Collection[str]) -> list[int]:
-        """Return the entities about which statements of some slots are made."""
-        return self._assertions.subjects_in(names)
 
     def rulings_before(self, before: int | None) -> list[Ruling]:
         """Return the rulings up to an entry number that no later ruling has undone, in order."""
@@ -634,9 +638,10 @@ class Replay:
             yield from self._conflicts_in(slot, as_of_ms, now_ms)
 
     def _conflicts_in(self, slot: SlotReplay, as_of_ms: int, now_ms: int) -> Iterator[Conflict]:
+        conflicts = Conflicts(slot, as_of_ms)
         for version in slot.versions:
             if version.holds_at(as_of_ms):
-                for rival in version.rivals_at(as_of_ms):
+                for rival in conflicts.rivals(version):
                     if rival.first.entry > version.first.entry:
                         pair = sorted((version, rival), key=lambda one: -self.priority(one, now_ms))
                         yield Conflict(*pair)

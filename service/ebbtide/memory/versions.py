@@ -58,6 +58,7 @@ class Version:
     """By message that states it, the entry that did first. Set when a second assertion does."""
     repeats: tuple[int, int] = (0, 0)
     """The first entries of the two messages with which the speaker said it again last, the latest one first."""
+    _value: Value | None = field(default=None, repr=False)
 
     @property
     def first(self) -> Assertion:
@@ -77,7 +78,9 @@ class Version:
     @property
     def value(self) -> Value:
         """The value, normalised."""
-        return value_of(self.assertions[0].object)
+        if self._value is None:
+            self._value = value_of(self.assertions[0].object)
+        return self._value
 
     @property
     def is_empty(self) -> bool:
@@ -97,6 +100,8 @@ class Version:
     @property
     def told_at_ms(self) -> int:
         """When it was said last."""
+        if len(self.assertions) == 1:
+            return self.assertions[0].told_at_ms
         return max([one.told_at_ms for one in self.assertions])
 
     @property
@@ -123,7 +128,7 @@ class Version:
 
     def rivals_at(self, time_ms: int) -> list[Version]:
         """Return the versions that contradict it at a time at which it is true, in order of arrival."""
-        return sorted(self.replay.rivals(self, time_ms), key=_arrival)
+        return Conflicts(self.replay, time_ms).rivals(self)
 
     def holds_at(self, time_ms: int) -> bool:
         """Return whether it is true at a time."""
@@ -346,6 +351,11 @@ class SlotReplay:
         self._stating: dict[int, list[Version]] | None = None
         """By statement, the versions that it states. Set when a question needs it."""
 
+    def entity_of(self, version: Version) -> int:
+        """Return the merged entity that is the value of a version; 0 if none is."""
+        entity = version.assertions[0].object_entity
+        return self._root(entity) if entity else 0
+
     def _root(self, entity: int) -> int:
         return self._roots.get(entity, entity)
 
@@ -360,7 +370,8 @@ class SlotReplay:
 
     def version_of(self, statement: int) -> Version | None:
         """Return the last version that an assertion of a statement supports."""
-        return max(self.versions_of(statement), key=by_time, default=None)
+        found = self.versions_of(statement)
+        return found[0] if len(found) == 1 else max(found, key=by_time, default=None)
 
     def _note_stated(self, statement: int, version: Version) -> None:
         if self._stating is not None:
@@ -582,7 +593,7 @@ class SlotReplay:
         """Return whether a change ends another version, if both are true at a time."""
         if self.slot.cardinality == "many":
             is_denial = added.first.negated and not old.first.negated
-            return is_denial and self._disagree(added, old) and self._compare(added, old) == "same"
+            return is_denial and self.disagree(added, old) and self._compare(added, old) == "same"
         if added.first.negated != old.first.negated:
             return self._compare(added, old) != "different"
         return not added.first.negated and self._compare(added, old) == "different"
@@ -650,8 +661,16 @@ class SlotReplay:
         for is_negated, timeline in enumerate(self._timelines):
             if timeline.versions and (is_negated != negated or self.slot.cardinality == "one"):
                 for other in timeline.sharing(since_ms, until_ms, entries):
-                    if other is not version and self._disagree(version, other):
+                    if other is not version and self.disagree(version, other):
                         yield other
+
+    def held_at(self, time_ms: int) -> tuple[list[Version], list[Version]]:
+        """Return the versions that are true at a time: those that affirm and those that negate, in order of arrival."""
+        affirmed, negated = (
+            sorted(timeline.sharing(time_ms, time_ms + 1), key=_arrival)
+            for timeline in self._timelines or (_Timeline(), _Timeline())
+        )
+        return affirmed, negated
 
     def contradict(self, one: Version, other: Version) -> bool:
         """Return whether two versions contradict each other at some time."""
@@ -659,10 +678,11 @@ class SlotReplay:
             one is not other
             and min(one.number, other.number) >= 0
             and one.overlaps(other.since_ms, other.until_ms)
-            and self._disagree(one, other)
+            and self.disagree(one, other)
         )
 
-    def _disagree(self, one: Version, other: Version) -> bool:
+    def disagree(self, one: Version, other: Version) -> bool:
+        """Return whether two versions contradict each other if they share a time."""
         first, second = one.assertions[0], other.assertions[0]
         if first.negated == second.negated:
             is_single = self.slot.cardinality == "one" and not first.negated
@@ -685,7 +705,43 @@ class SlotReplay:
         entity, other_entity = first.object_entity, second.object_entity
         if entity and other_entity and self._root(entity) == self._root(other_entity):
             return "same"
-        return compare_values(value_of(first.object), value_of(second.object))
+        return compare_values(one.value, other.value)
+
+
+class Conflicts:
+    """The conflicts of several versions of a slot at a time. What is true then is read once for all of them."""
+
+    def __init__(self, replay: SlotReplay, time_ms: int) -> None:
+        self._replay = replay
+        self._affirmed, self._negated = replay.held_at(time_ms)
+        self._values = [(one, one.value.text, replay.entity_of(one)) for one in self._affirmed]
+
+    def rivals(self, version: Version) -> list[Version]:
+        """Return the versions that contradict a version that is true at the time, in order of arrival."""
+        if version.number < 0 or not self._replay.may_contradict:
+            return []
+        if version.first.negated:
+            return self._disagreeing(version, self._affirmed)
+        others = self._different(version) if self._replay.slot.cardinality == "one" else []
+        denials = self._disagreeing(version, self._negated)
+        return sorted([*others, *denials], key=_arrival) if denials else others
+
+    def _disagreeing(self, version: Version, others: Sequence[Version]) -> list[Version]:
+        return [one for one in others if one is not version and self._replay.disagree(version, one)]
+
+    def _different(self, version: Version) -> list[Version]:
+        """Return the other values. Most are different: another entity, and neither text occurs in the other one."""
+        text, date = version.value
+        if date is not None:
+            return self._disagreeing(version, self._affirmed)
+        entity = self._replay.entity_of(version)
+        near = [
+            one
+            for one, other, its_entity in self._values
+            if text in other or other in text or (entity and entity == its_entity)
+        ]
+        same = set(near).difference(self._disagreeing(version, near))
+        return [one for one in self._affirmed if one not in same]
 
 
 def _is_news(new: Assertion, old: Version) -> bool:

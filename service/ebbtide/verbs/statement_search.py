@@ -21,7 +21,6 @@ from pydantic import Field
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Recollected
 from ebbtide.fleet.recall.statement_matches import StatementMatches
-from ebbtide.fleet.recall.validity import asked_time
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
@@ -198,7 +197,7 @@ def _found(
 ) -> FoundStatements:
     hits, _ = workspace.recollect(query, now_ms, len)
     as_of_ms = now_ms if request.as_of is None else request.as_of
-    past_ms = asked_time(query.text, now_ms, workspace.offset) if request.as_of is None else None
+    past_ms = hits.past_ms if request.as_of is None else None
     topics = question_topics(query.vector, query.embedding_model)
     assert workspace.ledger is not None  # read before the transaction, which cannot be nested
     return workspace.store.read(
@@ -235,6 +234,9 @@ class _TrueValues(NamedTuple):
     def has_other(self, version: Version) -> bool:
         """Return whether one of them is not a version."""
         return len(self.versions) > 1 or any(one is not version for one in self.versions)
+
+
+NO_VALUES = _TrueValues()
 
 
 class _Search:
@@ -300,18 +302,10 @@ class _Search:
         """Yield the statements that the request lets through, with their scores."""
         uses, weights, now_ms = self._workspace.statement_uses, self._workspace.search, self._view.now_ms
         most_used = max(map(uses.of, reached), default=0)
-        alive = self._workspace.network.are_alive(list(reached)).tolist()
-        for (statement, distance), is_alive in zip(reached.items(), alive, strict=True):
-            version = self._matches.version_of(statement)
-            if version is None or self._view.shown(version) != statement:
-                continue
-            state = self._state_of(version)
-            if not is_alive and state in CURRENT:
-                state = "forgotten"
-            if not self._is_wanted(version, state):
-                continue
+        most = math.log1p(most_used)
+        for statement, distance, version, state in self._wanted(reached):
             near = similar.get(statement, 0.0)
-            used = math.log1p(uses.of(statement)) / math.log1p(most_used) if most_used else 0.0
+            used = math.log1p(uses.of(statement)) / most if most_used else 0.0
             score = (
                 weights.similarity_weight * near
                 + weights.importance_weight * version.first.importance
@@ -319,7 +313,7 @@ class _Search:
                 + weights.recency_weight * recency(version, weights, now_ms)
                 + weights.use_weight * used
             )
-            true = self._true_values_of(version, similar) if state in CURRENT else _TrueValues()
+            true = self._true_values_of(version, similar) if state in CURRENT else NO_VALUES
             has_rival = true.has_other(version)
             is_latest = state != "planned" and (not has_rival or true.last_since_ms <= version.since_ms)
             if self._asks_for_past and state in CURRENT and is_latest:
@@ -329,6 +323,19 @@ class _Search:
                 score += weights.similarity_weight * (best - near)
                 near = best
             yield _Scored(score, statement, version, distance, near)
+
+    def _wanted(self, reached: dict[NodeId, int]) -> Iterator[tuple[NodeId, int, Version, str]]:
+        """Yield the statements that the request lets through, each with its distance, its version and its state."""
+        alive = self._workspace.network.are_alive(list(reached)).tolist()
+        for (statement, distance), is_alive in zip(reached.items(), alive, strict=True):
+            version = self._matches.version_of(statement)
+            if version is None or self._view.shown(version) != statement:
+                continue
+            state = self._state_of(version)
+            if not is_alive and state in CURRENT:
+                state = "forgotten"
+            if self._is_wanted(version, state):
+                yield statement, distance, version, state
 
     def _near_best(self, scored: Iterable[_Scored], causes: Sequence[CausalPath]) -> list[_Scored]:
         """Return the statements that are not much less similar than the best one, and those reached along links.
@@ -380,9 +387,9 @@ class _Search:
         """
         said, slot = version.first, version.replay
         if said.negated or said.kind not in ("fact", "relation") or len(slot.versions) > MAX_VALUES:
-            return _TrueValues()
+            return NO_VALUES
         if said.slot in SLOTS and slot_of(said.slot).cardinality == "many":
-            return _TrueValues()
+            return NO_VALUES
         if slot not in self._true_values:
             true = [
                 one

@@ -37,6 +37,7 @@ from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
 from ebbtide.memory.values import is_done, reports_change, tells_of_past, tells_of_plan
+from ebbtide.memory.versions import Conflicts
 from ebbtide.memory.wording import word_statement
 from ebbtide.normalisation import is_invisible
 from ebbtide.parameters import AgentParameters
@@ -850,6 +851,8 @@ class View:
         self.now_ms = now_ms
         self._shown: dict[Version, NodeId] = {}
         self._message = cache(txn.messages.get)
+        self._conflicts_in = cache(lambda slot: Conflicts(slot, as_of_ms))
+        self._shown_id = cache(lambda version: node_text_id(self.shown(version)))
         self._pinned = self.replay.pinned()
         self._consolidated_up_to = txn.meta.consolidation.consolidated_up_to
 
@@ -880,7 +883,7 @@ class View:
         if node is None and state in CURRENT:
             state = "forgotten"
         subject = workspace.network.entities.get(first.subject)
-        rivals = version.rivals_at(self.as_of_ms) if state == "contested" else []
+        rivals = self._conflicts_in(version.replay).rivals(version) if state == "contested" else []
         is_pinned = any(one.statement in self._pinned for one in version.assertions)
         was_found = workspace.statement_uses.of(statement) > 0
         return {
@@ -901,7 +904,7 @@ class View:
             "told_at": version.told_at_ms,
             "known_at": first.known_at_ms,
             "superseded_by": node_text_id(version.retired_by) if version.retired_by else "",
-            "conflicts_with": [node_text_id(self.shown(one)) for one in rivals],
+            "conflicts_with": list(map(self._shown_id, rivals)),
             "confidence": round(version.confidence, 4),
             "importance": first.importance,
             "priority": round(replay.priority(version, now_ms), 4),

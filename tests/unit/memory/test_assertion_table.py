@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ebbtide.memory import statements
 from ebbtide.memory.assertion_table import AssertionTable, Brief
-from ebbtide.memory.statements import MAX_REPLAYED, REPLAYED_BYTES, Ledger
+from ebbtide.memory.statements import REPLAYED_BYTES, Ledger
 from ebbtide.records import Source
 from ebbtide.statements import Assertion
 from tests.support.knowledge.histories import Author
+
+FEW_REPLAYED = 512
+"""Assertions whose replays are kept, for tests that fill the room."""
 
 
 def full(entry: int, **fields: Any) -> Assertion:
@@ -78,6 +83,36 @@ def manners_of(assertions: Iterable[Assertion]) -> dict[Manner, list[tuple[int, 
     return {manner: sorted(stated) for manner, stated in found.items()}
 
 
+def words_in(value: str) -> frozenset[str]:
+    """Return the words of a value, in place of the slots that it names."""
+    return frozenset(value.split())
+
+
+def naming(table: AssertionTable, entities: Iterable[int], word: str) -> list[int]:
+    """Return the statements about some entities whose objects have a word."""
+    found: list[int] = []
+    for one in table.alike_about(entities, lambda _: True):
+        found += one.statements[table.naming(one.rows, {word, "nothing"}, words_in)].tolist()
+    return sorted(found)
+
+
+def test_an_object_is_read_once() -> None:
+    """What an object names is kept with its row, also when other rows are removed."""
+    table, read = AssertionTable(), list[str]()
+
+    def slots_in(value: str) -> frozenset[str]:
+        read.append(value)
+        return words_in(value)
+
+    objects = ["tea", "tall tea", "coffee", "tea set"]
+    table.put([Assertion(n, n, 1, "built", one, Source(n, 0, 3), 10, 11) for n, one in enumerate(objects, 1)])
+    assert table.naming(np.array([0, 2]), {"tea"}, slots_in).tolist() == [True, False]
+    assert table.naming(np.array([2]), {"coffee"}, slots_in).tolist() == [True]
+    table.remove([2])
+    assert table.naming(np.array([0, 1, 2]), {"tea"}, slots_in).tolist() == [True, False, True]
+    assert read == ["tea", "coffee", "tea set"]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rows_equal_a_dictionary(seed: int) -> None:
     """After any additions in any order, replacements and removals, every question has the answer of a dictionary."""
@@ -123,10 +158,11 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         assert table.about(entities, "residence".__eq__) == wanted
         assert list(table.brief_about(entities, "residence".__eq__)) == list(map(in_brief, wanted))
         assert by_manner(table, entities) == manners_of(about)
+        if random.random() < 0.5:
+            assert naming(table, entities, "tea") == sorted(
+                one.statement for one in about if "tea" in words_in(one.object)
+            )
         assert table.statements_about(entities) == sorted({one.statement for one in about})
-        assert table.subjects_in(["residence", "nothing"]) == sorted(
-            {one.subject for one in rows if one.slot == "residence"}
-        )
         assert table.messages_by("user".__eq__) == sorted(
             {one.source.message for one in rows if one.author == "user"}
         )
@@ -134,9 +170,10 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         assert table.first_known_after(10**9) == (later[0] if later else None)
 
 
-def test_the_size_in_memory_follows_the_replays() -> None:
+def test_the_size_in_memory_follows_the_replays(monkeypatch: pytest.MonkeyPatch) -> None:
     """A replay that is kept counts, and a bounded number of assertions is kept in replays."""
-    count = 2 * MAX_REPLAYED
+    monkeypatch.setattr(statements, "MAX_REPLAYED", FEW_REPLAYED)
+    count = 2 * FEW_REPLAYED
     ledger = Ledger(
         Assertion(n, n, n, "likes", f"tea {n}", Source(n, 0, 3), 10, 11) for n in range(1, count + 1)
     )
@@ -149,14 +186,15 @@ def test_the_size_in_memory_follows_the_replays() -> None:
     assert ledger.resident_bytes < bare + count * REPLAYED_BYTES
 
 
-def test_a_large_slot_stays_among_many_small_ones() -> None:
-    """Questions that alternate between a slot with thousands of values and others do not replay it again."""
+def test_a_large_slot_stays_among_many_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions that alternate between a slot with many values and others do not replay it again."""
+    monkeypatch.setattr(statements, "MAX_REPLAYED", FEW_REPLAYED)
     ledger = Ledger(
         Assertion(n, n, 1 if n % 2 else n, "likes", f"tea {n}", Source(n, 0, 3), 10, 11)
-        for n in range(1, 4 * MAX_REPLAYED + 1)
+        for n in range(1, 4 * FEW_REPLAYED + 1)
     )
     large = ledger.known().versions(1, "likes")
-    assert len(large) == 2 * MAX_REPLAYED
-    for n in range(2, 4 * MAX_REPLAYED + 1, 2):
+    assert len(large) == 2 * FEW_REPLAYED
+    for n in range(2, 4 * FEW_REPLAYED + 1, 2):
         ledger.known().versions(n, "likes")
     assert ledger.known().versions(1, "likes") is large

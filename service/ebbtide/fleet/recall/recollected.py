@@ -117,6 +117,8 @@ class Recollected:
     """With the reason. Empty unless the query asks for explanations or has a token budget."""
     ranking: Ranking | None = None
     question: ParsedQuery | None = None
+    past_ms: int | None = None
+    """The last moment of the past time for which the query asks."""
     archive: str = ""
     """Whether the archive was searched, and why."""
     scored: Mapping[int, float] = field(default_factory=dict)

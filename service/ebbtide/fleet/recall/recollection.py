@@ -118,7 +118,7 @@ class QueryRunner:
         question = self._understood(query.text)
         self._time_ms = asked_time(question.query, self.now_ms, self.offset)
         if not len(index):
-            return Recollected(question=question)
+            return Recollected(question=question, past_ms=self._time_ms)
         is_archive_optional = query.archive == "when_needed"
         if is_archive_optional:
             # Living memories first: they may suffice.
@@ -138,7 +138,7 @@ class QueryRunner:
                     request, allowed=allowed_passages(query, self.archive, self.network, self.ledger)
                 )
                 ranking = rank(index, self.archive.words, request, most)
-        result = Recollected(ranking=ranking, question=question, archive=archive)
+        result = Recollected(ranking=ranking, question=question, past_ms=self._time_ms, archive=archive)
         if query.ranks_only:
             best = best_relevance(request, index, ranking)
             scored = _scores_of_messages(ranking.passages, ranking.scores, index)

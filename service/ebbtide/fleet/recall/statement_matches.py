@@ -171,19 +171,20 @@ class StatementMatches:
         names_someone = bool(others or self.asked.relatives)
         user = self.user()
         is_about_others = self.asked.is_about_others and not self._names_user()
+        may_be_of_another = bool(self._own_topics or self.asked.animals)
         found: dict[NodeId, Evidence] = {}
         of_others = 0.0
         candidates = {**words, **named_topics, **dict.fromkeys(sorted(about))}
         self._read_versions(candidates)
         for statement in candidates:
-            version = self.version_of(statement)
+            version = self._versions[statement]
             if version is None:
                 continue
-            said = version.first
+            said = version.assertions[0]
             is_about = statement in about or said.object_entity in others
             if is_about_others and not is_about and not self._mentions(said):
                 continue
-            if self.is_of_another(said):
+            if may_be_of_another and self.is_of_another(said):
                 of_others = max(of_others, words.get(statement, 0.0))
                 continue
             is_stranger = not is_about if names_someone else said.subject not in user
@@ -222,6 +223,7 @@ class StatementMatches:
         citing = {message: self.txn.citings.of(message) for message in hits.scored} if best > 0 else {}
         cited = np.array([one for nodes in citing.values() for one in nodes], dtype=np.int64)
         every = set(cited[self.ledger.are_statements(cited)].tolist())
+        self._read_versions(sorted(every))
         for message, nodes in citing.items():
             near, score_ = hits.similarities.get(message, 0.0), hits.scored[message]
             statements = [one for one in nodes if one in every]
@@ -297,19 +299,32 @@ class StatementMatches:
         if not (self.asked.topics or self.topics):
             return {}
         weighed: list[tuple[int, NodeId, float]] = []
+        by_value: list[Alike] = []
         for one in self.ledger.alike_about(self.replay.all_merged_with(subjects), self._may_match):
             weight = self._weight(one)
-            rows, statements = one.rows.tolist(), one.statements.tolist()
             is_asked = bool(weight) or self.topics.get(one.slot, 0.0) >= LEAST_TOPIC
-            if weight or one.slot in SLOTS:
-                weighed += zip(rows, statements, repeat(weight)) if is_asked else ()
-                continue
-            weights = map(self._weight_of_value, self.ledger.objects_in(one.rows))
-            weighed += (each for each in zip(rows, statements, weights, strict=True) if each[2] or is_asked)
+            if is_asked:
+                weighed += zip(one.rows.tolist(), one.statements.tolist(), repeat(weight))
+            if not weight and one.slot not in SLOTS:
+                by_value.append(one)
+        weighed += self._weighed_by_value(by_value)
         found: dict[NodeId, float] = {}
         for _, statement, weight in sorted(weighed):
             found[statement] = max(weight, found.get(statement, 0.0))
         return found
+
+    def _weighed_by_value(self, some: Sequence[Alike]) -> Iterator[tuple[int, NodeId, float]]:
+        """Yield statements on topics that no slot knows, with a weight by the topics that their values name."""
+        if not some or not self.asked.topics:
+            return
+        rows, statements = (
+            np.concatenate(each) for each in ([one.rows for one in some], [one.statements for one in some])
+        )
+        # Most values name no topic.
+        is_named = self.ledger.naming(rows, self.asked.topics.keys(), topics_of_value)
+        rows, statements = rows[is_named], statements[is_named]
+        weights = map(self._weight_of_value, self.ledger.objects_in(rows))
+        yield from zip(rows.tolist(), statements.tolist(), weights, strict=True)
 
     def _may_match(self, slot: str) -> bool:
         """Return whether statements of a slot may be on the topics of the question."""
@@ -326,11 +341,8 @@ class StatementMatches:
 
     def _weight_of_value(self, value: str) -> float:
         """Return the weight of a statement on a topic that no slot knows, by the topics that its value names."""
-        # Most values name no topic.
-        if not (named := topics_of_value(value)):
-            return 0.0
         topics = self.asked.topics
-        weight = max(topics.get(slot, 0.0) for slot in named)
+        weight = max(topics.get(slot, 0.0) for slot in topics_of_value(value))
         if weight and self._words.isdisjoint(word.casefold() for word in words_of(value)):
             weight *= VALUE_SHARE
         return weight
@@ -343,11 +355,8 @@ class StatementMatches:
     def _named_others(self) -> set[NodeId]:
         user, text = self.user(), self.asked.text
         # Most names are neither in the question nor words for relatives.
-        found = {
-            subject
-            for name, subject in self.named.entities
-            if (name in text or name in RELATIVES) and self._is_named(name)
-        }
+        near = [one for one in self.named.entities if one[0] in text]
+        found = {subject for name, subject in near + self.named.relatives if self._is_named(name)}
         found.update(
             subject
             for name, subject in self.named.relations
@@ -372,12 +381,12 @@ class StatementMatches:
         user = self.user()
         words = (word for word, one in RELATIVES.items() if one == relative)
         names_of_it = {relative, relative.replace("_", " "), *words}
-        topics = {*names_of_it, *RELATION_TOPICS}
-        subjects = self.ledger.subjects_in(topics)
+        subjects = set[NodeId]()
         stated_of: dict[NodeId, list[Brief]] = {}
-        for one in self.ledger.brief_about(self.replay.all_merged_with(subjects), topics.__contains__):
+        for one in self.ledger.brief_in({*names_of_it, *RELATION_TOPICS}):
+            subjects.add(one.subject)
             stated_of.setdefault(self.replay.root(one.subject), []).append(one)
-        for subject in subjects:
+        for subject in sorted(subjects):
             stated = stated_of[self.replay.root(subject)]
             if subject in user:
                 yield from (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.memory.statements import Ledger, Replay
-from ebbtide.memory.subjects import unqualified
+from ebbtide.memory.subjects import RELATIVES, unqualified
 from ebbtide.memory.values import normalised
 
 
@@ -20,6 +20,8 @@ class Named(NamedTuple):
 
     entities: list[tuple[str, NodeId]]
     """The names of the entities about which statements are made, without the relation after them."""
+    relatives: list[tuple[str, NodeId]]
+    """Those of these names that are words for relatives."""
     relations: list[tuple[str, NodeId]]
     """The relations that statements say an entity has: "my flatmate" is who is stated to be one."""
 
@@ -44,8 +46,10 @@ def _named(network: Network, ledger: Ledger, replay: Replay) -> Named:
 
     subjects = replay.all_merged_with(ledger.subjects())
     entities = (network.entities[one] for one in subjects if one in network.entities)
+    named = [(normalised(unqualified(one.name)[0]), one.id) for one in entities]
     stated = ledger.brief_in(RELATION_TOPICS)
     return Named(
-        [(normalised(unqualified(one.name)[0]), one.id) for one in entities],
+        named,
+        [(name, subject) for name, subject in named if name in RELATIVES],
         [(normalised(one.object), one.subject) for one in stated if one.object],
     )
