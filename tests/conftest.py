@@ -6,12 +6,15 @@ PYTEST_DEBUG_TEMPROOT to put them elsewhere.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Generator, Iterator, MutableMapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import structlog
 
@@ -24,18 +27,31 @@ ROOM_BYTES = 4 << 30
 
 
 def pytest_configure() -> None:
-    """Put temporary directories on a disk in memory if there is one with room, and choose the embedder.
+    """Put temporary directories on a disk in memory if there is one with room; choose embedder and TLS context.
 
     The default embedder needs processes of its own and 30 ms for a short text, so tests that name none use the English
     one.
     """
     os.environ.setdefault(EMBEDDER_VARIABLE, "builtin")
+    # Every client would load the public certificate authorities, which takes 30 ms; hardly any test uses TLS.
+    httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
     if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free >= ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 
 
 LONGEST = ("test_linear_time.py",)
 """Files that take longest. They come first, so that the workers end together."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for garbage only among what the tests make: modules and collected tests stay, and there are many of them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -45,8 +45,9 @@ def bombs() -> dict[str, bytes]:
     }
     if IS_LONG:
         made |= {name: backup_of(make()) for name, make in FORGED_FILES.items()}
-        made |= {name: backup_of(b"", size, packed) for name, (packed, size) in forged_frames().items()}
-        made |= forged_archives()
+        frames = {name: make() for name, make in forged_frames().items()}
+        made |= {name: backup_of(b"", size, packed) for name, (packed, size) in frames.items()}
+        made |= {name: make() for name, make in forged_archives().items()}
     return made
 
 

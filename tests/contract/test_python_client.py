@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import re
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -49,6 +50,7 @@ from ebbtide_client import (
 from ebbtide_client.context_window import HEADING
 from ebbtide_client.retries import Attempts
 from ebbtide_client.window import SEPARATOR, Window
+from ebbtide_client.wire import trust
 from tests.contract.test_openapi import parts
 from tests.support.in_process import service_in
 from tests.support.openapi import openapi_document
@@ -574,6 +576,16 @@ def test_an_unusable_file_of_tls_is_named(tmp_path: Path) -> None:
             for file, why in ((missing, "cannot be read: No such file"), (wrong, "does not contain")):
                 with pytest.raises(ValueError, match=f"^{name}: {re.escape(str(file))} {why}"):
                     kind("https://h:1", **{name: file})
+
+
+def test_a_plain_address_trusts_no_certificate_and_loads_none() -> None:
+    """The public authorities are trusted for an https address only; a given context is used for any address."""
+    plain, secure = httpx.URL("http://h:1"), httpx.URL("https://h:1")
+    context = trust(plain, True, None, None)
+    assert isinstance(context, ssl.SSLContext) and context.verify_mode is ssl.CERT_REQUIRED
+    assert context.cert_store_stats()["x509"] == 0
+    assert trust(secure, True, None, None) is True
+    assert trust(plain, context, None, None) is context and trust(plain, False, None, None) is False
 
 
 def test_a_plain_address_of_a_server_with_tls_gets_a_hint() -> None:

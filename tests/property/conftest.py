@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -68,5 +67,5 @@ LONGEST_TEST_S = 1800
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the tests of this folder a longer timeout."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/property/"):
             item.add_marker(pytest.mark.timeout(LONGEST_TEST_S))

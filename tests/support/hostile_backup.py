@@ -254,27 +254,27 @@ def wide_window(log: int) -> bytes:
     return struct.pack("<IBB", 0xFD2FB528, 0, (log - 10) << 3) + b"\x01\x00\x00"
 
 
-def forged_frames() -> dict[str, tuple[bytes, int]]:
-    """Return packed data, and the size that the manifest claims."""
+def forged_frames() -> dict[str, Callable[[], tuple[bytes, int]]]:
+    """Return functions that return packed data, and the size that the manifest claims."""
     sound = sound_file()
     packed = zstandard.compress(sound)
     size = len(sound)
     return {
-        "terabytes told": (packed, 1 << 42),
-        "a gigabyte in kilobytes": (zeros(1 << 30), 1 << 30),
-        "more than is told": (zeros(1 << 28, tells_size=False), 4096),
-        "less than is told": (packed, size + 1),
-        "without a size, and more than is told": (zeros(1 << 28, tells_size=False), 1 << 20),
-        "a million empty frames": (zstandard.compress(b"") * 1_000_000, size),
-        "frames that hold nothing": (skippable(1000) * 1000, size),
-        "a frame behind the data": (packed + zstandard.compress(b"more"), size),
-        "garbage behind the data": (packed + b"garbage", size),
-        "a dictionary": (with_dictionary(sound), size),
-        "a window of 2 GiB": (wide_window(31), size),
-        "a window of 2 TiB": (wide_window(41), size),
-        "broken off": (packed[: len(packed) // 2], size),
-        "nothing": (b"", size),
-        "no zstd": (sound, size),
+        "terabytes told": lambda: (packed, 1 << 42),
+        "a gigabyte in kilobytes": lambda: (zeros(1 << 30), 1 << 30),
+        "more than is told": lambda: (zeros(1 << 28, tells_size=False), 4096),
+        "less than is told": lambda: (packed, size + 1),
+        "without a size, and more than is told": lambda: (zeros(1 << 28, tells_size=False), 1 << 20),
+        "a million empty frames": lambda: (zstandard.compress(b"") * 1_000_000, size),
+        "frames that hold nothing": lambda: (skippable(1000) * 1000, size),
+        "a frame behind the data": lambda: (packed + zstandard.compress(b"more"), size),
+        "garbage behind the data": lambda: (packed + b"garbage", size),
+        "a dictionary": lambda: (with_dictionary(sound), size),
+        "a window of 2 GiB": lambda: (wide_window(31), size),
+        "a window of 2 TiB": lambda: (wide_window(41), size),
+        "broken off": lambda: (packed[: len(packed) // 2], size),
+        "nothing": lambda: (b"", size),
+        "no zstd": lambda: (sound, size),
     }
 
 
@@ -308,8 +308,8 @@ def _number(header: bytes, at: int, field: bytes) -> bytes:
     return bytes(made)
 
 
-def forged_archives() -> dict[str, bytes]:
-    """Return archives with false headers."""
+def forged_archives() -> dict[str, Callable[[], bytes]]:
+    """Return functions that return archives with false headers."""
     sound = backup_of(sound_file())
     head, rest = sound[:512], sound[512:]
     sparse = bytearray(member("manifest.json", 512, type=tarfile.GNUTYPE_SPARSE).tobuf(tarfile.GNU_FORMAT))
@@ -318,19 +318,19 @@ def forged_archives() -> dict[str, bytes]:
     huge = json.dumps({"format": FORM, "version": 1, "data_bytes": 10**4000}).encode()
     pax = member("manifest.json", pax_headers={"comment": "x" * (8 << 20), "size": "99999999999999"})
     return {
-        "many members": archive(*((member(f"m{n}"), b"") for n in range(5000))),
-        "a sparse member": _number(bytes(sparse), 483, b"77777777777\0") + rest,
-        "pax headers of megabytes": archive((pax, b""), form=tarfile.PAX_FORMAT),
-        "a negative size": _number(head, 124, b"\xff" * 12) + rest,
-        "a size of 2^87": _number(head, 124, b"\x80" + b"\x7f" * 11) + rest,
-        "a size of eight gigabytes": _number(head, 124, b"77777777777\0") + rest,
-        "a size in words": _number(head, 124, b"manymanymany") + rest,
-        "a link": archive((link, b"")) + rest,
-        "a name that leads out": archive((member("../../manifest.json", 2), b"{}")),
-        "the first member twice": sound[: 512 * 2] + sound,
-        "a manifest of brackets": archive((member("manifest.json", len(deep)), deep)),
-        "a number of 4000 digits": archive((member("manifest.json", len(huge)), huge)),
-        "headers only": head * 3,
-        "an empty file": b"",
-        "one byte": b"m",
+        "many members": lambda: archive(*((member(f"m{n}"), b"") for n in range(5000))),
+        "a sparse member": lambda: _number(bytes(sparse), 483, b"77777777777\0") + rest,
+        "pax headers of megabytes": lambda: archive((pax, b""), form=tarfile.PAX_FORMAT),
+        "a negative size": lambda: _number(head, 124, b"\xff" * 12) + rest,
+        "a size of 2^87": lambda: _number(head, 124, b"\x80" + b"\x7f" * 11) + rest,
+        "a size of eight gigabytes": lambda: _number(head, 124, b"77777777777\0") + rest,
+        "a size in words": lambda: _number(head, 124, b"manymanymany") + rest,
+        "a link": lambda: archive((link, b"")) + rest,
+        "a name that leads out": lambda: archive((member("../../manifest.json", 2), b"{}")),
+        "the first member twice": lambda: sound[: 512 * 2] + sound,
+        "a manifest of brackets": lambda: archive((member("manifest.json", len(deep)), deep)),
+        "a number of 4000 digits": lambda: archive((member("manifest.json", len(huge)), huge)),
+        "headers only": lambda: head * 3,
+        "an empty file": lambda: b"",
+        "one byte": lambda: b"m",
     }

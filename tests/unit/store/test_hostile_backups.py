@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,16 +33,19 @@ def data() -> Iterator[Any]:
         yield held
 
 
+def in_backup(packed: bytes, size: int) -> bytes:
+    """Return a backup with packed data, and the size that the manifest claims."""
+    return backup_of(b"", size, packed)
+
+
 def cases() -> dict[str, Callable[[], bytes]]:
     """Every kind of hostile backup."""
     made: dict[str, Callable[[], bytes]] = {}
     for name, make in FORGED_FILES.items():
         made[f"store: {name}"] = lambda make=make: backup_of(make())
-    for name, (packed, size) in forged_frames().items():
-        made[f"frame: {name}"] = partial(backup_of, b"", size, packed)
-    for name, content in forged_archives().items():
-        made[f"archive: {name}"] = lambda content=content: content
-    return made
+    for name, make in forged_frames().items():
+        made[f"frame: {name}"] = lambda make=make: in_backup(*make())
+    return made | {f"archive: {name}": make for name, make in forged_archives().items()}
 
 
 CASES = cases()

@@ -134,7 +134,7 @@ class AsyncClient:
     ) -> None:
         self._wire = wire.to(url, timeout_s, connect_timeout_s, api_key, headers)
         self._retries = retries or Retries()
-        trust = wire.trust(verify, ca_file, client_cert)
+        trust = wire.trust(self._wire.url, verify, ca_file, client_cert)
         self._connections = httpx.AsyncClient(transport=transport, verify=trust, **self._wire.options)
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable
+from functools import cache
 from typing import Any, Final
 
 import httpcore
@@ -26,12 +27,18 @@ much data. These 8 MB would stay in memory until the garbage collector finds the
 """
 
 
+@cache
+def _public_trust() -> ssl.SSLContext:
+    """Return the context of every connection, made once: the public authorities take 30 ms to load."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 class BoundedTransport(httpx.AsyncBaseTransport):
     """Connections that fail if a response exceeds `max_bytes`. Errors are those of httpcore."""
 
     def __init__(self, *, max_bytes: int, connections: int) -> None:
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(trust_env=False),
+            ssl_context=_public_trust(),
             max_connections=connections,
             max_keepalive_connections=connections,
             network_backend=_Backend(max_bytes),
