@@ -17,6 +17,7 @@ import grpc
 import httpx
 import pytest
 
+from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cluster.log import Kind
 from ebbtide.errors import EbbtideError
 from ebbtide.forwarding.nodes import NodePeers, Place
@@ -254,8 +255,13 @@ def test_a_damaged_log_is_detected_and_repaired(cluster: Cluster) -> None:
         remember(other, agent, text)
     digested(other, agent)
     servers, subject = cluster.servers, cluster.names.subject_of(directory_name(AgentId(agent)))
+    check = ("check", agent, "--secret-file", str(cluster.secret), "--json")
+    [intact] = json.loads(cluster.command(*check).stdout)
+    assert (intact["owner"], intact["fault"], intact["not_compared"]) == (owner.name, "", "")
     record = servers.after(subject, 0, 1000)[2]
     servers._run(servers._erase(cluster.names.stream_of(subject), [record.sequence]), 10)
+    found_damage = cluster.command(*check)
+    assert found_damage.returncode == ExitCode.DAMAGED and "does not follow" in found_damage.stdout
     owner.kill()
     found: list[str] = []
 

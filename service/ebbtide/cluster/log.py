@@ -378,6 +378,16 @@ class AgentLog:
             return exists
         raise not_enough_servers()
 
+    def fold(self, copy: Copy) -> bool:
+        """Complete a copy from the log without becoming the owner. Return whether the agent exists.
+
+        Raise LOG_BEHIND if records are missing, and NOT_ENOUGH_LOG_SERVERS.
+        """
+        try:
+            return self._replay(copy, copy.head)[2]
+        except Lacking as lacking:
+            raise lacking.error from None
+
     def _give_up(self, copy: Copy, lacking: Lacking) -> None:
         """Raise LOG_BEHIND: no server has the records. A file that the log contradicts is put aside instead."""
         if not lacking.is_fork:

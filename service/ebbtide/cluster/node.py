@@ -81,7 +81,7 @@ class ClusterNode:
         self._stopped = threading.Event()
         self._moved = Notifier()
         self._shares_keys = shares_keys
-        self._secret = _read_secret(settings.secret_file)
+        self._secret = read_secret(settings.secret_file)
         self.metrics = ClusterMetrics()
 
     def open(self, master_fingerprint: str) -> None:
@@ -304,7 +304,8 @@ def node_name() -> str:
     )
 
 
-def _read_secret(file: str) -> bytes:
+def read_secret(file: str) -> bytes:
+    """Return the secret of the nodes. Raise CLUSTER_UNUSABLE for a file that cannot be used."""
     try:
         secret = Path(file).read_bytes().strip()
     except OSError as error:

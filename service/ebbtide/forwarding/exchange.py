@@ -96,6 +96,10 @@ class CallEnd(msgspec.Struct, frozen=True, tag="end", array_like=True):
     trailing: Metadata = []
 
 
+DIGEST_FILE = "DigestFile"
+"""The name of a request for the digests of an agent's file, which only `ebbtide cluster check` makes."""
+
+
 class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
     """An operation for one agent, or for all agents of one worker."""
 

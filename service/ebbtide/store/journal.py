@@ -12,6 +12,7 @@ A store without a journal notes nothing.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -88,6 +89,13 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
                 txn.delete(key, value, db=tree)
             txn.cursor(db=tree).putmulti(changes.put)
 
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of the entries that are put into each tree, to compare two contents."""
+        return {
+            name: hashlib.sha256(msgspec.msgpack.encode(changes.put)).hexdigest()
+            for name, changes in self.trees.items()
+        }
+
     def encoded(self) -> bytes:
         """Return the delta as compressed MessagePack."""
         return zstd.compress(msgspec.msgpack.encode(self), LEVEL)
@@ -101,7 +109,17 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
             raise ValueError("The bytes are not a delta.") from error
 
 
-make_known(Delta)
+class Digests(msgspec.Struct, frozen=True):
+    """The content of a store, to compare it with another one."""
+
+    number: int
+    """The last entry of the journal that the store has, and its hash."""
+    hash: bytes
+    trees: dict[str, str]
+    """The digest of the entries of each tree, but those that describe the file."""
+
+
+make_known(Delta, Digests)
 
 
 class Rewritten(NamedTuple):

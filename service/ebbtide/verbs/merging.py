@@ -15,9 +15,9 @@ import msgspec
 from ebbtide.access.grants import CALLER, Caller, let_ask
 from ebbtide.errors import EbbtideError, Internal
 from ebbtide.forwarding.errors import error_from, error_to
-from ebbtide.forwarding.exchange import Exchange, VerbHead, VerbResult
+from ebbtide.forwarding.exchange import DIGEST_FILE, Exchange, VerbHead, VerbResult
 from ebbtide.forwarding.peers import Peers
-from ebbtide.ids import AgentId
+from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.metrics import merged_text
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.telemetry import get_log
@@ -91,14 +91,11 @@ async def _response_of(peers: Peers, worker: int, head: VerbHead, operation: Ope
 def answer_others(service: Service, peers: Peers) -> None:
     """Answer the operations of other workers for the agents of this one."""
 
-    async def answer(head: Any, exchange: Exchange) -> bool:
-        operation = OPERATIONS[head.name]
+    async def answer(head: VerbHead, exchange: Exchange) -> bool:
         token = CALLER.set(CALLER.get())
         try:
-            let_ask(_CALLER.decode(head.caller))
-            response = await operation.verb(service, operation.request.model_validate_json(head.request))
-            body = response if isinstance(response, bytes) else response.model_dump_json().encode()
-            result = VerbResult(body)
+            answer = _digest_file if head.name == DIGEST_FILE else _answer
+            result = VerbResult(await answer(service, head))
         except EbbtideError as error:
             result = VerbResult(error=error_to(error))
         except Exception as error:
@@ -110,6 +107,18 @@ def answer_others(service: Service, peers: Peers) -> None:
         return True
 
     peers.answer(VerbHead, answer)
+
+
+async def _answer(service: Service, head: VerbHead) -> bytes:
+    operation = OPERATIONS[head.name]
+    let_ask(_CALLER.decode(head.caller))
+    response = await operation.verb(service, operation.request.model_validate_json(head.request))
+    return response if isinstance(response, bytes) else response.model_dump_json().encode()
+
+
+async def _digest_file(service: Service, head: VerbHead) -> bytes:
+    async with service.fleet.using(parse_agent_id(head.agent_id)) as agent:
+        return msgspec.msgpack.encode(await agent.mailbox.run_in_background(agent.workspace.store.digests))
 
 
 # --- the merges --------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,12 +18,16 @@ from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import Json, MasterKeyFile
 
 if TYPE_CHECKING:
+    from ebbtide.cluster.checking import Checked
     from ebbtide.cluster.jetstream import Servers
     from ebbtide.settings import ClusterSettings
 
 cluster = typer.Typer(
     no_args_is_help=True, help="Create a cluster, show its state, drain its nodes, and move agents into it."
 )
+
+NO_SECRET = "-"
+"""The value of cluster.secret_file for commands without one."""
 
 Addresses = Annotated[
     str | None,
@@ -150,6 +154,84 @@ def _say_undone(node: str, was_drained: bool, as_json: bool) -> None:
         say(f"{node} was not drained. Nothing changed.")
 
 
+@cluster.command("check")
+def check(
+    agent_id: Annotated[
+        str | None, typer.Argument(metavar="[AGENT]", help="The agent. Without it, all agents are checked.")
+    ] = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret-file", help="The secret of the nodes; else cluster.secret_file. To compare files."
+        ),
+    ] = None,
+    servers: Addresses = None,
+    name: Name = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Check the hashes of the log, and compare what it leads to with the file of each agent's owner."""
+    import asyncio
+    from dataclasses import asdict
+
+    with _connected(servers, name, config, secret_file) as (connection, settings):
+        from ebbtide.cluster.checking import Checker
+        from ebbtide.cluster.node import read_secret
+        from ebbtide.cluster.status import agents_in, used_names
+        from ebbtide.ids import parse_agent_id
+
+        names = used_names(connection, settings)
+        secret = b"" if settings.secret_file == NO_SECRET else read_secret(settings.secret_file)
+        checker = Checker(connection, names, settings, secret)
+        if agent_id is None:
+            agents = sorted(agents_in(connection, names, range(names.slot_count)))
+        else:
+            agents = [parse_agent_id(agent_id)]
+
+        async def check_all() -> list[Checked]:
+            with progress("Checking") as bar:
+                return [await checker.check(one) for one in bar.track(agents)]
+
+        checked = asyncio.run(check_all())
+    if agent_id is not None and not checked[0].last:
+        raise Failure(f"The cluster {settings.name} has no log of an agent {agent_id}.", ExitCode.NOT_FOUND)
+    if as_json:
+        write_json([asdict(one) for one in checked])
+    else:
+        _print_checked(checked)
+    if any(one.fault for one in checked):
+        raise typer.Exit(ExitCode.DAMAGED)
+    if secret and any(one.not_compared for one in checked):
+        raise typer.Exit(ExitCode.UNAVAILABLE)
+
+
+def _print_checked(checked: Sequence[Checked]) -> None:
+    """Print a table of the logs, the faults in words, and the numbers."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("agent", "owner", "records", "bytes", "last record", "log and file"):
+        table.add_column(title)
+    for one in checked:
+        state = (
+            "FAULT"
+            if one.fault
+            else "deleted"
+            if not one.exists
+            else "log only"
+            if one.not_compared
+            else "equal"
+        )
+        numbers = (f"{one.records:,}", f"{one.size_bytes:,}", str(one.last))
+        table.add_row(one.agent_id, one.owner, *numbers, state)
+    out().print(table)
+    for one in checked:
+        if one.fault:
+            say(f"{one.agent_id}: {one.fault}", "bold red")
+        elif one.not_compared and one.exists:
+            say(f"{one.agent_id}: {one.not_compared}", "yellow")
+    faults = sum(bool(one.fault) for one in checked)
+    say(f"{counted(len(checked), 'log')} checked, {counted(faults, 'fault')}.")
+
+
 @cluster.command("adopt")
 def adopt(
     data_dir: Annotated[
@@ -216,12 +298,12 @@ def repair(
 
 @contextmanager
 def _connected(
-    servers: str | None, name: str | None, config: Path | None
+    servers: str | None, name: str | None, config: Path | None, secret_file: Path | None = None
 ) -> Iterator[tuple[Servers, ClusterSettings]]:
     """Connect to the log servers for the block."""
     flags = {"cluster": {"servers": None if servers is None else tuple(servers.split(",")), "name": name}}
     # The commands that only talk to the log servers need no secret.
-    flags["cluster"]["secret_file"] = "-" if servers else None
+    flags["cluster"]["secret_file"] = str(secret_file) if secret_file else NO_SECRET if servers else None
     settings = settings_in_force(given(flags), config).cluster
     if not settings.servers:
         raise Failure("No log servers are configured.", ExitCode.USAGE, hint="Pass --servers nats://a:4222.")

@@ -26,7 +26,7 @@ from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.durable import sync_directory, sync_file
-from ebbtide.store.journal import Delta, Journal, Operation, Rewritten
+from ebbtide.store.journal import Delta, Digests, Journal, Operation, Rewritten
 from ebbtide.store.lmdb.environment import (
     DATA_FILE,
     MIN_MAP_BYTES,
@@ -518,6 +518,14 @@ class LmdbStore:
             reason="STORE_UNAVAILABLE",
             retry_after_s=10.0,
         )
+
+    def digests(self) -> Digests:
+        """Return the digests of the content."""
+        self._assert_open()
+        trees = trees_of(self._tables)
+        with self._environment.begin() as txn:
+            head = ReadTransaction(txn, self._tables, self._seal, self.sources_of).meta.journal_head
+            return Digests(head.number, head.hash, Delta.of_content(txn, trees).digests())
 
     def compact(self) -> None:
         """Write the store into a new file without any deleted data, and replace the old file.

@@ -1,0 +1,184 @@
+"""Check the logs of a cluster: the chain of hashes, and whether each log leads to the file of its agent's owner.
+
+The log is folded into a copy in a temporary directory, up to the record with which the owner's file ends. The owner
+returns digests of its file over the port of the cluster. Nothing is decrypted: logs and files have the same bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from ebbtide.cluster.jetstream import Servers
+from ebbtide.cluster.log import AgentLog, NoAnswer, Record, Stream, Timing
+from ebbtide.cluster.names import Names
+from ebbtide.cluster.slots import slot_of
+from ebbtide.cluster.status import read_nodes, read_table
+from ebbtide.errors import EbbtideError, Unavailable
+from ebbtide.forwarding.errors import error_from
+from ebbtide.forwarding.exchange import DIGEST_FILE, VerbHead
+from ebbtide.forwarding.nodes import NodePeers, Place
+from ebbtide.ids import AgentId
+from ebbtide.settings import ClusterSettings
+from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.journal import Digests
+from ebbtide.store.lmdb.replica import Replica
+
+ATTEMPTS = 3
+"""A fault counts if each attempt finds it: reads may be stale, and agents move."""
+
+PAUSE_S = 5.0
+"""Pause between two attempts. All of them take longer than an election of the log servers."""
+
+ANSWER_S = 60.0
+"""Longest wait for the digests of a file."""
+
+FAULTS = ("LOG_BEHIND", "STORE_CORRUPTED", "AGENT_NOT_FOUND")
+"""Errors of the owner of an existing agent that are faults."""
+
+ENDLESS = 1 << 63
+
+MAX_MAP_BYTES = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The outcome for one agent."""
+
+    agent_id: str
+    owner: str
+    """The node that owns it; empty if none does."""
+    exists: bool = True
+    """False for an agent that was deleted; its log says so."""
+    records: int = 0
+    """Records since the latest rewrite of the log; it is rewritten when it becomes long."""
+    size_bytes: int = 0
+    last: int = 0
+    """The sequence of the last record."""
+    fault: str = ""
+    """Empty if there is none."""
+    not_compared: str = ""
+    """Why the owner's file was not compared; empty if it was."""
+
+
+class Reading:
+    """The records of one agent up to a sequence, counted."""
+
+    def __init__(self, servers: Servers, until: int) -> None:
+        self._servers = servers
+        self.until = until
+        self.records = self.size_bytes = self.last = 0
+
+    def after(self, subject: str, sequence: int, most: int) -> Sequence[Record]:
+        """Return the next records of the agent."""
+        found = [one for one in self._servers.after(subject, sequence, most) if one.sequence <= self.until]
+        for record in found:
+            if record.sequence > self.last:
+                self.records, self.size_bytes = self.records + 1, self.size_bytes + len(record.body)
+                self.last = record.sequence
+        return found
+
+
+class Checker:
+    """Checks agents of one cluster."""
+
+    def __init__(self, servers: Servers, names: Names, settings: ClusterSettings, secret: bytes) -> None:
+        """`secret` is that of the nodes; empty: no file is compared."""
+        self._servers = servers
+        self._names = names
+        self._settings = settings
+        self._secret = secret
+
+    async def check(self, agent_id: AgentId) -> Checked:
+        """Check the log of an agent. May raise NoAnswer."""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(PAUSE_S)
+            found = await self._attempt(agent_id)
+            if not found.fault:
+                break
+        return found
+
+    async def _attempt(self, agent_id: AgentId) -> Checked:
+        table, _ = await asyncio.to_thread(read_table, self._servers, self._names)
+        owner = table.owners[slot_of(directory_name(agent_id), self._names.slot_count)]
+        if not self._secret:
+            found = Checked(
+                agent_id, owner, not_compared="Pass --secret-file to compare the file of its owner."
+            )
+            return await asyncio.to_thread(self._compare, found, None)
+        try:
+            file = await self._file(agent_id, owner)
+        except EbbtideError as error:
+            found = Checked(agent_id, owner, not_compared=error.message)
+            found = await asyncio.to_thread(self._compare, found, None)
+            if error.reason in FAULTS and found.exists:
+                return replace(found, fault=found.fault or error.message)
+            return found if found.exists else replace(found, not_compared="")
+        return await asyncio.to_thread(self._compare, Checked(agent_id, owner), file)
+
+    async def _file(self, agent_id: AgentId, owner: str) -> Digests:
+        """Return the digests of the file of an agent. Raise the error of its owner."""
+        nodes = await asyncio.to_thread(read_nodes, self._servers, self._names, self._settings.lease_s, ())
+        places = {node["name"]: Place(node["address"], "") for node in nodes}
+
+        async def settle(_: str) -> None:
+            pass
+
+        peers = NodePeers("", self._secret, lambda _: owner, lambda: places, settle)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                head = VerbHead(DIGEST_FILE, b"", b"", agent_id)
+                result = await peers.request(peers.owner_of(agent_id), head)
+        except TimeoutError:
+            raise Unavailable("Its owner does not answer.", reason="AGENT_MOVING") from None
+        finally:
+            await peers.close()
+        if result.error:
+            raise error_from(result.error)
+        return msgspec.msgpack.decode(result.body, type=Digests)
+
+    def _compare(self, found: Checked, file: Digests | None) -> Checked:
+        """Fold the log up to the last record of the owner's file, compare, and read the rest."""
+        subject = self._names.subject_of(directory_name(AgentId(found.agent_id)))
+        reading = Reading(self._servers, ENDLESS if file is None else file.number)
+        timing = Timing(self._settings.append_timeout_s)
+        log = AgentLog(cast(Stream, reading), subject, found.agent_id, "check", timing=timing)
+        fault = ""
+        with tempfile.TemporaryDirectory(prefix="ebbtide-check-") as folder:
+            copy = Replica(Path(folder) / "agent", map_bytes=1 << 20, max_map_bytes=MAX_MAP_BYTES)
+            try:
+                exists = log.fold(copy)
+                if file is not None:
+                    fault = _difference(copy, file)
+                    reading.until = ENDLESS
+                    exists = log.fold(copy)
+            except EbbtideError as error:
+                if error.reason == "NOT_ENOUGH_LOG_SERVERS":
+                    raise NoAnswer from error
+                exists, fault = True, error.message
+        return replace(
+            found,
+            exists=exists,
+            records=reading.records,
+            size_bytes=reading.size_bytes,
+            last=reading.last,
+            fault=fault,
+        )
+
+
+def _difference(copy: Replica, file: Digests) -> str:
+    """Return how the file of the owner differs from the log; empty if it does not."""
+    if (copy.head.number, copy.head.hash) != (file.number, file.hash):
+        return f"The log lacks record {file.number}, with which the owner's file ends."
+    trees = copy.content().digests()
+    different = sorted(
+        name for name in file.trees.keys() | trees.keys() if file.trees.get(name) != trees.get(name)
+    )
+    return f"The owner's file differs from the log in: {', '.join(different)}." if different else ""
