@@ -344,34 +344,34 @@ class _Search:
         """
         found = list(scored)
         linked = {cause.node_id for path in causes for cause in path.causes}
-        near: dict[object, float] = {}
-        for one in found:
-            matter = self._matter(one)
-            near[matter] = max(one.similarity, near.get(matter, 0.0))
-        least = self._matches.weights.least_share * max(near.values(), default=0.0)
+        least = self._matches.weights.least_share * max((one.similarity for one in found), default=0.0)
+        with_past = self._request.include_past
+        near = {one.version.replay for one in found if with_past and one.similarity >= least}
         return [
             one
             for one in found
-            if one.distance or one.statement in linked or near[self._matter(one)] >= least
+            if one.similarity >= least
+            or one.distance
+            or one.statement in linked
+            or one.version.replay in near
         ]
-
-    def _matter(self, one: _Scored) -> object:
-        return one.version.replay if self._request.include_past else one.statement
 
     def _true_first(self, scored: list[_Scored], similar: dict[NodeId, float]) -> list[_Scored]:
         """Return statements, best first, a planned value of a topic after the values that are true.
 
         To a question for a past time, a value of any other time comes after them.
         """
+        last = {one.statement for one in scored if self._comes_last(one.version)}
+        slots = {one.version.replay for one in scored if one.statement in last}
         true: dict[SlotReplay, float] = {}
         for one in scored:
-            if not self._comes_last(one.version):
+            if one.version.replay in slots and one.statement not in last:
                 true[one.version.replay] = min(one.score, true.get(one.version.replay, one.score))
 
         def order(one: _Scored) -> tuple[float, bool, NodeId]:
             version = one.version
-            is_last = self._comes_last(version) and self._true_values_of(version, similar).has_other(version)
-            score = min(one.score, true.get(one.version.replay, one.score)) if is_last else one.score
+            is_last = one.statement in last and self._true_values_of(version, similar).has_other(version)
+            score = min(one.score, true.get(version.replay, one.score)) if is_last else one.score
             return -score, is_last, one.statement
 
         return sorted(scored, key=order)

@@ -169,7 +169,7 @@ class StatementMatches:
         named_topics = self._on_topic(others)
         about = set(self.ledger.about(self.replay.all_merged_with(others)))
         names_someone = bool(others or self.asked.relatives)
-        user = self.user()
+        user, topics = self.user(), self.topics
         is_about_others = self.asked.is_about_others and not self._names_user()
         may_be_of_another = bool(self._own_topics or self.asked.animals)
         found: dict[NodeId, Evidence] = {}
@@ -188,11 +188,12 @@ class StatementMatches:
                 of_others = max(of_others, words.get(statement, 0.0))
                 continue
             is_stranger = not is_about if names_someone else said.subject not in user
+            has_topic = bool(topics) and not is_stranger
             found[statement] = Evidence(
                 words.get(statement, 0.0),
                 meaning.get(statement, 0.0),
                 named_topics.get(statement, 0.0),
-                0.0 if is_stranger else self.topics.get(topic_of(said, self.topics), 0.0),
+                topics.get(topic_of(said, topics), 0.0) if has_topic else 0.0,
                 float(is_about),
                 float(is_stranger),
             )
