@@ -13,7 +13,7 @@ WORKDIR /src
 RUN python -m venv /opt/ebbtide
 # Install the dependencies and the multilingual embedder first: this layer is rebuilt only when pyproject.toml changes.
 COPY pyproject.toml ./
-RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['embeddings-multilingual'], sep='\n')" > requirements.txt
+RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['embeddings-multilingual'], *p['optional-dependencies']['cluster'], sep='\n')" > requirements.txt
 RUN /opt/ebbtide/bin/pip install --requirement requirements.txt
 # The web view. Node is needed only here, in an environment that is not copied.
 COPY build_view.py ./

@@ -42,6 +42,7 @@ DRAIN_S = closing_time_s(ServerSettings().shutdown_grace_s)
 
 OLLAMA_PORT = 11434
 KUBERNETES = ROOT / "deploy" / "kubernetes"
+OVERLAY = ROOT / "deploy" / "cluster" / "kubernetes"
 UNIT = "deploy/systemd/ebbtide.service"
 FILES = (
     "Dockerfile",
@@ -51,6 +52,8 @@ FILES = (
     UNIT,
     "deploy/systemd/ebbtide.env",
     *(str(path.relative_to(ROOT)) for path in sorted(KUBERNETES.glob("*.yaml"))),
+    "deploy/cluster/docker-compose.yml",
+    *(str(path.relative_to(ROOT)) for path in sorted(OVERLAY.glob("*.yaml"))),
 )
 NOT_SETTINGS = {"EBBTIDE_URL", "EBBTIDE_DEPLOY_TESTS"}
 """Variables of the command line and of the tests."""
@@ -152,7 +155,7 @@ def test_the_package_can_be_built_from_what_is_copied() -> None:
 
 
 def test_the_dependencies_of_the_image_are_those_of_the_package() -> None:
-    """The step that pins the dependencies lists those of pyproject.toml, with the multilingual embedder."""
+    """The step that pins the dependencies lists those of pyproject.toml, with two extras."""
     (line,) = [step.rest for step in steps() if "tomllib" in step.rest]
     program = shlex.split(line.partition(" > ")[0])
     assert program[0] == "python"
@@ -160,8 +163,9 @@ def test_the_dependencies_of_the_image_are_those_of_the_package() -> None:
         [sys.executable, *program[1:]], cwd=ROOT, capture_output=True, text=True, check=True
     )
     project = tomllib.loads(read("pyproject.toml"))["project"]
-    extra = project["optional-dependencies"]["embeddings-multilingual"]
-    assert done.stdout.splitlines() == [*project["dependencies"], *extra]
+    extras = project["optional-dependencies"]
+    expected = [*project["dependencies"], *extras["embeddings-multilingual"], *extras["cluster"]]
+    assert done.stdout.splitlines() == expected
 
 
 def test_the_image_has_two_stages_and_one_interpreter() -> None:
@@ -232,9 +236,12 @@ async def statuses(tmp_path: Path, *calls: tuple[str, str]) -> list[int]:
 
 def understood(command: list[str]) -> None:
     """Assert that the command line has this command, and that the command takes these options."""
-    commands = typer.main.get_command(command_line).commands  # type: ignore[attr-defined]
-    known = {option for parameter in commands[command[1]].params for option in parameter.opts}
-    assert [word for word in command[2:] if word.startswith("-") and word not in known] == [], command
+    found: Any = typer.main.get_command(command_line)
+    words = command[1:]
+    while hasattr(found, "commands"):
+        found, words = found.commands[words[0]], words[1:]
+    known = {option for parameter in found.params for option in parameter.opts}
+    assert [word for word in words if word.startswith("-") and word not in known] == [], command
 
 
 def settings_of(environment: Mapping[str, Any], patch: pytest.MonkeyPatch) -> Settings:
@@ -594,6 +601,107 @@ def test_only_the_namespace_reaches_the_daemon() -> None:
     assert set(policy["spec"]["policyTypes"]) == {"Ingress", "Egress"}
     assert {service["spec"].get("type", "ClusterIP") for service in objects("Service")} == {"ClusterIP"}
     assert objects("Ingress") == []
+
+
+# --- a cluster -----------------------------------------------------------------------------------
+
+
+def overlay(name: str) -> dict[str, Any]:
+    """Return the document of a file of the overlay for a cluster."""
+    found: dict[str, Any] = yaml.safe_load((OVERLAY / name).read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_overlay_applies_its_files() -> None:
+    """Each file is a resource or a patch, but for the job and the values of the Helm chart, which the page names."""
+    lists = overlay("kustomization.yaml")
+    applied = {*lists["resources"], *(patch["path"] for patch in lists["patches"])} - {"../../kubernetes"}
+    others = {"kustomization.yaml", "init.yaml", "nats-values.yaml"}
+    assert {path.name for path in OVERLAY.glob("*.yaml")} == applied | others
+    page = read("docs/cluster.md")
+    assert (
+        "deploy/cluster/kubernetes/init.yaml" in page and "deploy/cluster/kubernetes/nats-values.yaml" in page
+    )
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_kubernetes_understands_the_overlay() -> None:
+    """Whole objects match the strict schema of their kind; with kubectl, also the patched ones."""
+    import kubernetes_validate
+
+    objects = [overlay("init.yaml"), overlay("poddisruptionbudget.yaml")]
+    kubectl = shutil.which("kubectl")
+    if kubectl is not None:
+        done = subprocess.run([kubectl, "kustomize", OVERLAY], capture_output=True, text=True, check=True)
+        objects += yaml.safe_load_all(done.stdout)
+    for each in objects:
+        kubernetes_validate.validate(each, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_each_pod_of_the_overlay_is_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its settings are valid, its name and address are those of the pod, and a stop has time to drain."""
+    specification = overlay("statefulset.yaml")["spec"]["template"]["spec"]
+    [container] = specification["containers"]
+    fields = {
+        one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
+        for one in container["env"]
+        if "valueFrom" in one
+    }
+    assert fields == {
+        "EBBTIDE_CLUSTER__NODE": "metadata.name",
+        "EBBTIDE_CLUSTER__HOST": "status.podIP",
+    }
+    environment = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+    base = {one["name"]: one["value"] for one in pod()["containers"][0]["env"]}
+    settings = settings_of(
+        image_environment()
+        | base
+        | environment
+        | {"EBBTIDE_CLUSTER__NODE": "ebbtide-0", "EBBTIDE_CLUSTER__HOST": "10.0.0.1"},
+        monkeypatch,
+    )
+    assert container["ports"] == [{"name": "cluster", "containerPort": settings.cluster.port}]
+    needed = settings.cluster.drain_s + settings.server.shutdown_grace_s + DRAIN_S
+    assert specification["terminationGracePeriodSeconds"] >= needed
+    [mount] = container["volumeMounts"]
+    for file in (settings.cluster.secret_file, settings.encryption.master_key_file):
+        path = Path(file)
+        assert str(path.parent) == mount["mountPath"]
+        assert f"--from-file={path.name}" in read("docs/cluster.md")
+    assert specification["volumes"][0]["secret"]["secretName"] in read("docs/cluster.md")
+
+
+def test_the_log_servers_of_the_overlay_are_those_of_its_values() -> None:
+    """Three servers that sync each record; nodes may reach their ports, and each other on theirs."""
+    values = overlay("nats-values.yaml")
+    assert values["config"]["jetstream"]["merge"] == {"sync_interval": "always"}
+    count = values["config"]["cluster"]["replicas"]
+    [container] = overlay("statefulset.yaml")["spec"]["template"]["spec"]["containers"]
+    servers = json.loads(next(one["value"] for one in container["env"] if "SERVERS" in one["name"]))
+    assert servers == [f"nats://nats-{number}.nats-headless.nats:4222" for number in range(count)]
+    command = overlay("init.yaml")["spec"]["template"]["spec"]["containers"][0]["command"]
+    understood(command)
+    assert command[-1] in servers
+    policy = overlay("networkpolicy.yaml")["spec"]
+    [base] = objects("NetworkPolicy")
+    assert policy["ingress"][:-1] == base["spec"]["ingress"]
+    assert policy["egress"][:-1] == base["spec"]["egress"]
+    assert [port["port"] for port in policy["ingress"][-1]["ports"]] == ["cluster"]
+    ports = [port["port"] for port in policy["egress"][-1]["ports"]]
+    assert ports == [4222, values["config"]["monitor"]["port"]]
+
+
+def test_the_compose_file_of_a_cluster_starts_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node has valid settings and time to drain, and the command that creates the cluster exists."""
+    services = yaml.safe_load(read("deploy/cluster/docker-compose.yml"))["services"]
+    understood(services["init"]["command"])
+    nodes = {name: service for name, service in services.items() if name.startswith("e")}
+    assert len(nodes) == 3
+    for name, service in nodes.items():
+        settings = settings_of(image_environment() | service["environment"], monkeypatch)
+        assert (settings.cluster.node, settings.cluster.advertise) == (name, f"{name}:8422")
+        needed = settings.cluster.drain_s + settings.server.shutdown_grace_s + DRAIN_S
+        assert seconds(service["stop_grace_period"]) >= needed
 
 
 # --- the page --------------------------------------------------------------------------------------
