@@ -60,9 +60,16 @@ def at_least(value: float, bound: float, unit: str, *, counts: bool = True, what
     return Claim(f"{what} ≥ {bound:g} {unit}".strip(), value, bound, value >= bound if counts else None)
 
 
-def show(figures: Sequence[Figure], machine: Mapping[str, object], console: Console) -> None:
+def show(
+    figures: Sequence[Figure],
+    machine: Mapping[str, object],
+    console: Console,
+    *,
+    title: str = "Ebbtide: performance",
+    reference: str = REFERENCE,
+) -> None:
     """Print the table, and below it the machine of the measurements."""
-    table = Table(title="Ebbtide: performance", show_lines=True, title_justify="left")
+    table = Table(title=title, show_lines=True, title_justify="left")
     for name in ("row", "what"):
         table.add_column(name)
     for name in ("p50", "p95", "p99"):
@@ -90,7 +97,8 @@ def show(figures: Sequence[Figure], machine: Mapping[str, object], console: Cons
         if extra or figure.note:
             told = "; ".join(part for part in (extra, figure.note) if part)
             console.print(f"{figure.row} {figure.what}: {told}", markup=False, highlight=False)
-    console.print(REFERENCE, markup=False, highlight=False)
+    if reference:
+        console.print(reference, markup=False, highlight=False)
     told = ", ".join(f"{name} {value}" for name, value in machine.items())
     console.print(f"Measured on: {told}", markup=False, highlight=False)
 

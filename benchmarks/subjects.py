@@ -2,8 +2,9 @@
 
 The servers get one record of 1 KB for each agent, under the subject that a cluster gives it: R3, files, each record
 synced. At each number of agents a line says how long that took, how much memory and disk the servers use, how long a
-start of a node needs to list the agents of a third of the slots, how long an append and a read of a last record take,
-and in which time a server that was killed, and one that was stopped, is current again.
+start of a node needs to list the agents of a third of the slots, in which time a server that was killed, and one that
+was stopped, is current again, how long an append and a read of a last record take then, and how many records of one log
+are overwritten a second.
 
 A million agents need 10 GB of disk below the folder of temporary files, and about half an hour on two busy cores.
 """
@@ -29,13 +30,14 @@ from nats.aio.msg import Msg
 
 from benchmarks.measuring import MB, Resident, Spread, file_system, resident, timed
 from ebbtide.cluster.jetstream import EXPECTED, WRONG_LAST_SEQUENCE, Servers
-from ebbtide.cluster.log import RECORD_BYTES, Kind, Record, hash_of
+from ebbtide.cluster.log import RECORD_BYTES, AgentLog, Kind, Record, hash_of
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.ownership import answered
 from ebbtide.cluster.status import agents_in
 from ebbtide.ids import AgentId
 from ebbtide.store.chain import NONE_BEFORE
 from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.journal import Delta, TreeDelta
 from tests.support.log_servers import LogServer, LogServers
 from tests.support.waiting import wait_until
 
@@ -47,6 +49,7 @@ IN_FLIGHT = 1000
 SILENCE_S = 5.0
 """Without a response for so long, what has none is sent again."""
 SAMPLES = 200
+TO_ERASE = 257
 CURRENT_TIMEOUT_S = 1200.0
 DISK_BYTES_PER_AGENT = 10_000
 """Of all servers together: the records, and the log of the elections until it is compacted."""
@@ -64,6 +67,7 @@ class Step:
     memory_after_restart: Resident
     disk_bytes: list[int]
     append_ms: Spread
+    """Of a second record, after the last one was read."""
     last_ms: Spread
     listed: int
     """Agents in the slots of one of three nodes."""
@@ -71,6 +75,7 @@ class Step:
     killed_s: float
     """From the start of a killed server until it is current."""
     stopped_s: float
+    erased_per_s: float
 
 
 def agent_id(number: int) -> AgentId:
@@ -172,11 +177,22 @@ def sampled(servers: Servers, names: Names, agents: int) -> tuple[Spread, Spread
         subject = subject_of(names, number)
         last, read_ms = timed(partial(answered, partial(servers.last, subject)))
         assert last is not None, subject
-        record = first_record(number)
-        _, append_ms = timed(partial(servers.append, subject, record, last.sequence))
+        log = AgentLog(servers, subject, agent_id(number), "bench")
+        delta = Delta({"nodes": TreeDelta(put=[(b"key", random.randbytes(RECORD_BYTES))])})
+        _, append_ms = timed(partial(log.append, delta, last.head))
         appends.append(append_ms)
         reads.append(read_ms)
     return Spread.of(appends), Spread.of(reads)
+
+
+def erased_per_s(servers: Servers, names: Names, agent: AgentId) -> float:
+    """Append records to the log of a new agent, and return how many of them are overwritten a second."""
+    log = AgentLog(servers, names.subject_of(directory_name(agent)), agent, "bench")
+    for number in range(TO_ERASE):
+        delta = Delta({"nodes": TreeDelta(put=[(number.to_bytes(8), random.randbytes(RECORD_BYTES))])})
+        log.append(delta, log.head)
+    _, took_ms = timed(lambda: log.erase_before(log.head.number))
+    return (TO_ERASE - 1) / took_ms * 1000
 
 
 def measure(home: Path, sizes: Sequence[int]) -> Iterator[Step]:
@@ -201,12 +217,12 @@ def measure(home: Path, sizes: Sequence[int]) -> Iterator[Step]:
 def _step(log_servers: LogServers, servers: Servers, names: Names, before: int, agents: int) -> Step:
     _, load_ms = timed(lambda: asyncio.run(add(log_servers.urls, names, range(before, agents))))
     memory = [resident(one.process_id) for one in log_servers.all]
-    append_ms, last_ms = sampled(servers, names, agents)
     found, list_ms = timed(lambda: answered(lambda: agents_in(servers, names, range(0, SLOTS, 3))))
     first = log_servers.all[0]
     killed_s = restarted_s(first, first.kill)
     memory_after = resident(first.process_id)
     stopped_s = restarted_s(first, first.stop)
+    append_ms, last_ms = sampled(servers, names, agents)
     return Step(
         agents,
         agents - before,
@@ -220,13 +236,23 @@ def _step(log_servers: LogServers, servers: Servers, names: Names, before: int, 
         list_ms / 1000,
         killed_s,
         stopped_s,
+        erased_per_s(servers, names, AgentId(f"erased-{agents}")),
     )
 
 
-HEAD = """
-| agents | added a second | memory of each server, MB | of one after its restart, MB | disk of each server, MB | \
-append p50, p99 ms | last record p50, p99 ms | agents of a node listed, s | killed → current, s | stopped → current, s |
-|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"""
+COLUMNS = (
+    "agents",
+    "added a second",
+    "memory of each server, MB",
+    "of one after its restart, MB",
+    "disk of each server, MB",
+    "append p50, p99 ms",
+    "last record p50, p99 ms",
+    "agents of a node listed, s",
+    "killed → current, s",
+    "stopped → current, s",
+    "erased a second",
+)
 
 
 def line(step: Step) -> str:
@@ -242,7 +268,13 @@ def line(step: Step) -> str:
         f"{step.list_s:.1f} ({step.listed})",
         f"{step.killed_s:.1f}",
         f"{step.stopped_s:.1f}",
+        f"{step.erased_per_s:.0f}",
     )
+    return row(cells)
+
+
+def row(cells: Iterable[str]) -> str:
+    """Return a row of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -252,7 +284,8 @@ def main() -> None:
     parser.add_argument("--agents", type=int, nargs="+", default=SIZES, help="numbers of agents, growing")
     sizes = parser.parse_args().agents
     with tempfile.TemporaryDirectory(prefix="ebbtide-subjects-") as folder:
-        print(f"File system: {file_system(Path(folder))}", HEAD, sep="\n", flush=True)
+        print(f"File system: {file_system(Path(folder))}\n")
+        print(row(COLUMNS), row("---:" for _ in COLUMNS), sep="\n", flush=True)
         for step in measure(Path(folder) / "log", sizes):
             print(line(step), flush=True)
 

@@ -29,7 +29,7 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.forks import Forked
 
 ROOT = Path(__file__).parents[2]
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 40.0
 EMBEDDER_VARIABLE = "EBBTIDE_EMBEDDING__MODEL"
 DISCARDED = "network discarded because it could not be updated"
