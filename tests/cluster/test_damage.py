@@ -26,7 +26,7 @@ RECORD_BYTES = 100_000
 FILE_BYTES = 8 << 20
 """The size of a file of records, and the length of a log of elections that a log server does not keep longer."""
 LOSSES = ("middle", "last", "whole")
-"""What the damaged server has lost of an agent: records in the middle, the last ones, or all."""
+"""The records of an agent that the damaged server has lost: in the middle, the last ones, or all."""
 AGENTS = tuple(f"{loss}{number}" for loss in LOSSES for number in (0, 1))
 
 
@@ -143,7 +143,7 @@ class Scene:
         assert owner.copy.entries == expected.entries
         assert owner.copy.asides == ()
         owner.commit(f"a commit after take {len(expected.heads)}")
-        # What it has taken is what was acknowledged from now on.
+        # The next test compares with these heads.
         owner.copy.heads = [*expected.heads, *(one for one in owner.copy.heads if one not in expected.heads)]
         self.owners[agent] = owner
         return owner

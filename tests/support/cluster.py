@@ -17,6 +17,7 @@ from ebbtide.cluster.ownership import answered
 from ebbtide.cluster.slots import Table, best_node, slot_of
 from ebbtide.ids import AgentId
 from ebbtide.store.directory.data_directory import directory_name
+from tests.support.clocks import WallClock
 from tests.support.forks import run_command
 from tests.support.links import Link, Links
 from tests.support.log_servers import HOST, LogServers, free_ports
@@ -43,8 +44,19 @@ class Node(Daemon):
         self.flags = (*self.flags, "--node", name)
         self.is_paused = False
         self.is_running = False
+        self.clock: WallClock | None = None
         self.links_to_servers: list[Link] = []
         self.link_from_nodes: Link | None = None
+
+    def use_clock(self, clock: WallClock) -> None:
+        """Use a wall clock that the test moves, from the next start on."""
+        self.clock = clock
+        self._executed = True  # the clock is replaced when a program is loaded
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the process, with its clock."""
+        return super().environment | (self.clock.environment if self.clock else {})
 
     def start(self) -> Node:
         """Start the node and wait until it listens."""
@@ -97,9 +109,9 @@ class Cluster:
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.home = home
-        self.log_servers = LogServers(home / "log")
         self._lease = {"CLUSTER__LEASE_S": str(lease_s), "CLUSTER__RENEW_S": str(renew_s)}
         self._links = Links() if has_links else None
+        self.log_servers = LogServers(home / "log", links=self._links)
         self._settings = {**NOTHING_FORGOTTEN, **ENCRYPTED, **(settings or {})}
         self.secret = home / "secret"
         self.secret.write_text(SECRET)

@@ -10,8 +10,7 @@ import asyncio
 import contextlib
 import threading
 
-from tests.support.log_servers import HOST
-
+HOST = "127.0.0.1"
 CHUNK_BYTES = 1 << 16
 
 

@@ -16,11 +16,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from tests.support.links import HOST, Link, Links
 from tests.support.node import skip_locally
 from tests.support.waiting import wait_until
 
 READY_TIMEOUT_S = 60.0
-HOST = "127.0.0.1"
 
 
 def require_nats() -> Path:
@@ -150,17 +150,31 @@ class LogServer:
 class LogServers:
     """Three log servers that replicate their streams."""
 
-    def __init__(self, home: Path, count: int = 3) -> None:
+    def __init__(self, home: Path, count: int = 3, links: Links | None = None) -> None:
+        """With `links`, the servers connect to each other over links of their own."""
         program = require_nats()
         home.mkdir(parents=True, exist_ok=True)
         ports = free_ports(3 * count)
-        routes = ", ".join(f"nats://{HOST}:{port}" for port in ports[2::3])
+        routes = ports[2::3]
         self.all = []
+        self._routes: dict[tuple[int, int], Link] = {}
+        """The link from one server to another one."""
         for number in range(count):
             client, monitor, route = ports[3 * number : 3 * number + 3]
+            others = routes
+            advertised = ""
+            if links is not None:
+                for other in range(count):
+                    if other != number:
+                        self._routes[number, other] = links.add(routes[other])
+                others = [link.port for (begin, _), link in self._routes.items() if begin == number]
+                # Servers would also connect to the addresses of each other that they learn.
+                advertised = f'advertise: "{HOST}:1", '
+            urls = ", ".join(f"nats://{HOST}:{port}" for port in others)
             # Without advertising, clients use the addresses that they were given: a test can cut those.
             cluster = (
-                f"cluster {{ name: ebb, listen: {HOST}:{route}, no_advertise: true, routes: [{routes}] }}"
+                f"cluster {{ name: ebb, listen: {HOST}:{route}, {advertised}no_advertise: true, "
+                f"routes: [{urls}] }}"
             )
             self.all.append(LogServer(program, home, f"n{number + 1}", (client, monitor), cluster))
 
@@ -209,6 +223,17 @@ class LogServers:
         """Kill one server."""
         self.all[index].kill()
 
+    def cut_off(self, index: int, *, is_silent: bool) -> None:
+        """Cut the connections between one server and the other ones. Clients still reach it."""
+        for pair, link in self._routes.items():
+            if index in pair:
+                link.cut(is_silent=is_silent)
+
+    def join(self) -> None:
+        """Let all connections between servers through again."""
+        for link in self._routes.values():
+            link.heal()
+
     def pause(self, index: int) -> None:
         """Pause one server."""
         self.all[index].pause()
@@ -223,6 +248,7 @@ class LogServers:
 
     def heal(self) -> None:
         """Start and continue every server, and wait until they answer."""
+        self.join()
         for one in self.all:
             one.resume()
             if not one.answers:

@@ -41,6 +41,10 @@ SEQUENCE_NOT_FOUND: Final = 10043
 REQUEST_S: Final = 2.0
 """Time-out of one request; the callers repeat what had no answer."""
 
+PING_S: Final = 1
+LOST_PINGS: Final = 3
+"""After this many pings without an answer the connection is replaced: before the lease of a node lapses."""
+
 CONNECT_S: Final = 15.0
 """How long a start waits for the log servers."""
 
@@ -129,6 +133,8 @@ class Servers:
                 max_reconnect_attempts=-1,
                 reconnect_time_wait=1,
                 connect_timeout=2,
+                ping_interval=PING_S,
+                max_outstanding_pings=LOST_PINGS,
                 error_cb=on_error,
                 **options,
             )
