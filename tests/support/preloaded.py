@@ -10,9 +10,11 @@ import uvloop  # noqa: F401
 
 import tests.support.operations  # noqa: F401
 from ebbtide.daemon import import_deferred_modules
+from ebbtide.rest.routes import routes
 from ebbtide.verbs.catalogue import CATALOGUE
 
 import_deferred_modules()
+routes()
 for operation in CATALOGUE:
     for model in (operation.request, operation.response):
         if model is not None:

@@ -69,9 +69,11 @@ SAMPLES = tuple(make(60 if index % 4 else 300) for index, make in enumerate(FAMI
 
 @pytest.fixture(autouse=True, scope="module")
 def unfrozen() -> Iterator[None]:
-    """Return to the garbage collector what `undisturbed` took from it."""
+    """Return to the garbage collector what `undisturbed` took from it, except what stays (see tests/conftest.py)."""
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @contextmanager

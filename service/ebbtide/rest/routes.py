@@ -302,6 +302,7 @@ class VerbRoute(MeasuredRoute):
         self.methods = {operation.method}
 
 
-def routes() -> list[BaseRoute]:
-    """Return the routes of every operation."""
-    return [VerbRoute(operation) for operation in CATALOGUE]
+@cache
+def routes() -> tuple[BaseRoute, ...]:
+    """Return the routes of every operation. They hold no service, so all applications of a process share them."""
+    return tuple(VerbRoute(operation) for operation in CATALOGUE)
