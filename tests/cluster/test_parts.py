@@ -174,6 +174,24 @@ async def test_an_agent_whose_file_lacks_a_commit_is_closed_with_one_line(tmp_pa
         await tell(service, "ann", "I moved back in June.")
 
 
+async def test_an_agent_that_this_node_has_lost_is_closed_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the lease has lapsed every read is refused, so nothing is saved."""
+    configure_log("info", "json")
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        (agent,) = service.fleet.open_agents
+
+        def refuse(_: object) -> None:
+            raise agent_moving()
+
+        monkeypatch.setattr(agent.workspace.store, "read", refuse)
+        with capture_logs() as lines:
+            await service.fleet.close(AgentId("ann"))
+        assert [line["event"] for line in lines] == ["closed, because this node does not own it now"]
+
+
 async def test_readiness_and_metrics_are_those_of_the_node(tmp_path: Path) -> None:
     """Another node that does not answer changes neither, but a list of all agents needs it."""
     cluster = Cluster("a")

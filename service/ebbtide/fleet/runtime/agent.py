@@ -445,6 +445,8 @@ class Agent:
                 # It refuses everything. The next open completes the file from the log.
                 get_log("agent").warning("closed, because its file may lack a commit", agent_id=self.id)
                 self._shared.metrics.store_behind()
+            elif self._is_lost():
+                get_log("agent").info("closed, because this node does not own it now", agent_id=self.id)
             else:
                 # The counts of uses only order results, and the index can be rebuilt.
                 self._attempt("uses of statements not saved", workspace.save_statement_uses)
@@ -455,6 +457,14 @@ class Agent:
                 self._attempt("store not trimmed", self._trim)
         finally:
             workspace.close()
+
+    def _is_lost(self) -> bool:
+        """Return whether this node of a cluster does not own the agent any more, so that every read is refused."""
+        try:
+            self.workspace.store.read(lambda _: None)
+        except EbbtideError as error:
+            return error.reason in ("AGENT_MOVING", "NOT_ENOUGH_LOG_SERVERS")
+        return False
 
     def _attempt(self, failure: str, work: Callable[[], object]) -> None:
         """Do work without which the store can be closed."""
