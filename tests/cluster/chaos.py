@@ -178,6 +178,7 @@ class Chaos:
             "node stop": lambda: self._stop(self._node()),
             "log server kill": self._kill_log_server,
             "log server pause": self._pause_log_server,
+            "log server cut off": self._cut_off_log_server,
             "cut from log servers": lambda: self._cut("log servers", self._links_to_servers(self._node())),
             "cut from a log server": lambda: self._cut(
                 "a log server", [self.dice.choice(self._links_to_servers(self._node()))]
@@ -285,6 +286,17 @@ class Chaos:
         self.cluster.log_servers.pause(index)
         time.sleep(seconds)
         self.cluster.log_servers.resume(index)
+
+    def _cut_off_log_server(self) -> None:
+        index, seconds, is_silent = (
+            self.dice.randrange(3),
+            self.dice.uniform(1.0, 10.0),
+            self.dice.random() < 0.6,
+        )
+        self._note(f"cut log server {index + 1} off for {seconds:.1f} s{', silent' if is_silent else ''}")
+        self.cluster.log_servers.cut_off(index, is_silent=is_silent)
+        time.sleep(seconds)
+        self.cluster.log_servers.join()
 
     def _cut(self, what: str, links: list[Link]) -> None:
         seconds, is_silent = self.dice.uniform(1.0, 3 * LEASE_S), self.dice.random() < 0.6
