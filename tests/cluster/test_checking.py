@@ -78,7 +78,7 @@ async def checked(stream: LogServers, file: Digests | EbbtideError | None) -> Ch
 
 @pytest.mark.parametrize("place", [1, 3])
 async def test_an_intact_log_equals_the_file(log: tuple[LogServers, list[Digests]], place: int) -> None:
-    """Also while the owner goes on: the log is compared up to the end of the file, and read to its end."""
+    """Also while the owner continues: the log is compared up to the end of the file, and read to its end."""
     stream, files = log
     found = await checked(stream, files[place])
     size = sum(len(record.body) for record in stream.records)
