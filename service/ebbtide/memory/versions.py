@@ -709,7 +709,7 @@ class SlotReplay:
 
 
 class Conflicts:
-    """The conflicts of several versions of a slot at a time. What is true then is read once for all of them."""
+    """The conflicts of several versions of a slot at a time. The versions that are true then are read once."""
 
     def __init__(self, replay: SlotReplay, time_ms: int) -> None:
         self._replay = replay

@@ -97,7 +97,7 @@ def naming(table: AssertionTable, entities: Iterable[int], word: str) -> list[in
 
 
 def test_an_object_is_read_once() -> None:
-    """What an object names is kept with its row, also when other rows are removed."""
+    """The names in an object are kept with its row, also when other rows are removed."""
     table, read = AssertionTable(), list[str]()
 
     def slots_in(value: str) -> frozenset[str]:
