@@ -12,6 +12,7 @@ import pytest
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import AgentLog, NoAnswer
 from ebbtide.cluster.names import Names
+from ebbtide.cluster.ownership import answered
 from ebbtide.errors import EbbtideError
 from tests.cluster.simulated import MemoryCopy, commit
 from tests.support.log_servers import LogServers
@@ -91,16 +92,17 @@ class Scene:
 
     # --- faults --------------------------------------------------------------------------------------
 
-    def files(self, index: int) -> list[Path]:
-        """Return the files of the log of a server, the oldest first."""
-        folder = next(self.log_servers.all[index].store.rglob(f"streams/{STREAM}/msgs"))
+    def files(self, index: int, stream: str = STREAM) -> list[Path]:
+        """Return the files of a stream of a server, the oldest first."""
+        folder = next(self.log_servers.all[index].store.rglob(f"streams/{stream}/msgs"))
         return sorted(folder.glob("*.blk"), key=lambda path: int(path.stem))
 
-    def flip(self, index: int) -> None:
-        """Flip a bit in a record."""
-        file = self.files(index)[0]
-        data, subject = bytearray(file.read_bytes()), self.owners["flipped"].subject.encode()
-        data[data.index(subject) + len(subject) + 50] ^= 1
+    def flip(self, index: int, subject: str = "") -> None:
+        """Flip a bit in a record of a subject."""
+        subject = subject or self.owners["flipped"].subject
+        file = self.files(index, NAMES.stream_of(subject))[0]
+        data = bytearray(file.read_bytes())
+        data[data.index(subject.encode()) + len(subject) + 50] ^= 1
         file.write_bytes(data)
 
     def damage(self, *indices: int) -> None:
@@ -112,16 +114,16 @@ class Scene:
             self.log_servers.restart(index)
         self.log_servers.wait()
 
-    def lead(self, index: int) -> None:
-        """Let a server lead."""
-        name = self.log_servers.all[index].name
+    def lead(self, index: int, subject: str = "") -> None:
+        """Let a server lead the stream of a subject."""
+        name, subject = self.log_servers.all[index].name, subject or self.owners["flipped"].subject
 
         def leads() -> bool:
             try:
-                if self.servers.leader(self.owners["flipped"].subject) != name:
+                if self.servers.leader(subject) != name:
                     query = {"placement": {"preferred": name}}
-                    self.servers._api(f"STREAM.LEADER.STEPDOWN.{STREAM}", query)
-                return self.servers.leader(self.owners["flipped"].subject) == name
+                    self.servers._api(f"STREAM.LEADER.STEPDOWN.{NAMES.stream_of(subject)}", query)
+                return self.servers.leader(subject) == name
             except NoAnswer:
                 return False
 
@@ -194,6 +196,26 @@ def test_flipped_bits_at_a_server_that_does_not_lead_stop_no_take(scene: Scene) 
         owner = scene.assert_taken("middle0", has_file=False)
         assert set(owner.damaged) <= {""}
     assert scene.servers.leader(owner.subject) == scene.log_servers.all[1].name
+
+
+def test_a_document_that_the_leader_has_lost_is_not_missing(scene: Scene) -> None:
+    """Another server leads then: the wrapped data keys of an agent would otherwise be replaced by other ones."""
+    servers, subject, content = scene.servers, NAMES.data_keys("ann"), b"wrapped" * 30
+    servers.write(subject, content, 0)
+    for number in range(2 * FILE_BYTES // RECORD_BYTES):
+        servers.write(NAMES.data_keys(f"filler{number}"), random.randbytes(RECORD_BYTES), 0)
+    scene.log_servers.kill(VICTIM)
+    scene.flip(VICTIM, subject)
+    scene.log_servers.restart(VICTIM)
+    scene.log_servers.wait()
+    scene.lead(VICTIM, subject)
+    assert servers._message(NAMES.stream_of(subject), {"last_by_subj": subject}) is None, (
+        "the damage has no effect"
+    )
+    found = answered(lambda: servers.read(subject))
+    assert found is not None and found[0] == content
+    assert servers.leader(subject) != scene.log_servers.all[VICTIM].name
+    assert servers.read(NAMES.data_keys("bo")) is None
 
 
 @pytest.mark.parametrize("is_emptied", [True, False])

@@ -57,6 +57,9 @@ DIRECT_READS: Final = 6
 DIRECT_READ_S: Final = 1.0
 """How long these answers are waited for: a paused server is not needed."""
 
+CONFIRMED_AFTER_S: Final = (0.0, 0.1, 0.5)
+"""Pauses between reads of a document that only other servers than the leader have: they may lag for a moment."""
+
 LEADER_S: Final = 10.0
 """How long the election of a leader is waited for."""
 
@@ -112,6 +115,8 @@ class Servers:
         self._thread.start()
         self._client = Client()
         self._names = Names("", 1, 1)
+        self._avoided: set[str] = set()
+        """Servers that led and lacked a document."""
 
     # --- connection --------------------------------------------------------------------------------
 
@@ -237,8 +242,21 @@ class Servers:
     # --- documents ---------------------------------------------------------------------------------
 
     def read(self, subject: str) -> tuple[bytes, int] | None:
-        """Return a document and its sequence."""
-        return self._message(self._names.stream_of(subject), {"last_by_subj": subject})
+        """Return a document and its sequence. Let another server lead if the leader lacks what another one has."""
+        stream = self._names.stream_of(subject)
+        for pause_s in CONFIRMED_AFTER_S:
+            time.sleep(pause_s)
+            found = self._message(stream, {"last_by_subj": subject})
+            if found is not None or not any(self._run(self._ends(stream, subject), DIRECT_READ_S + 1)):
+                return found
+        # It was neither written nor deleted a moment ago: the disk of the leader is damaged.
+        self._avoided.add(self.leader(subject))
+        if not self.lead_by_another(subject, self._avoided):
+            return None
+        get_log("cluster").error(
+            "a log server lacks documents that another one has", server=sorted(self._avoided)
+        )
+        raise NoAnswer(f"the server that led {stream} lacks {subject}")
 
     def write(self, subject: str, data: bytes, expected: int) -> int:
         """Replace a document that has the sequence `expected`. Return the new sequence."""

@@ -91,7 +91,8 @@ class ClusterNode:
             self._servers.connect()
             if not settings.allow_unsynced_log:
                 refuse_unsynced(settings)
-            self._names = used_names(self._servers, settings)
+            # The log servers may be electing a leader.
+            self._names = answered(lambda: used_names(self._servers, settings))
         except NoAnswer as error:
             self._servers.close()
             raise Unavailable(
