@@ -157,34 +157,35 @@ def test_stop_does_not_wait_for_event_streams(tmp_path: Path) -> None:
         alone_s = watch.s
         daemon.start()
         url, target = daemon.url, daemon.grpc_target
+        lines: list[str] = []
+        received: list[object] = []
 
-        def over_rest() -> list[str]:
+        def over_rest() -> None:
             with httpx.stream("GET", f"{url}/v1/agents/ann/events", timeout=60) as answer:
-                return list(answer.iter_lines())
+                lines.extend(answer.iter_lines())
 
-        def over_grpc() -> tuple[int, str]:
+        def over_grpc() -> str:
             with grpc.insecure_channel(target) as channel:
                 events = memory_service_pb2_grpc.MemoryServiceStub(channel).WatchEvents(
                     events_pb2.WatchEventsRequest(agent_id="ann")
                 )
-                count = 0
                 try:
-                    for _ in events:
-                        count += 1
+                    for event in events:
+                        received.append(event)
                 except grpc.RpcError as error:
-                    return count, f"{error.code().name} {error.details()}"  # type: ignore[attr-defined]
-                return count, "ended"
+                    return f"{error.code().name} {error.details()}"  # type: ignore[attr-defined]
+                return "ended"
 
         watchers = [Background(over_rest), Background(over_grpc)]
         wait_until(lambda: "ebbtide_event_streams 2.0" in daemon.client.get("/metrics").text, 30)
+        wait_until(lambda: received, 30)
         watch = Stopwatch()
         assert daemon.stop() == 0
         assert watch.s < alone_s + 5, "15 s is how long an idle stream sleeps, 60 s the grace"
         for watcher in watchers:
             assert watcher.join().error is None
-        lines, (count, end) = watchers[0].result, watchers[1].result
         assert "event: StreamEnded" in lines and "SHUTTING_DOWN" in lines[-2]
-        assert count > 0 and end.startswith("UNAVAILABLE The daemon is stopping.")
+        assert watchers[1].result.startswith("UNAVAILABLE The daemon is stopping.")
         assert says_goodbye(daemon)
 
 
