@@ -452,6 +452,10 @@ def test_a_node_name_is_used_once(cluster: Cluster) -> None:
             response = node.get(f"{agent}/messages")
             assert response.status_code in (200, 503), response.text
             assert response.status_code == 503 or "This came with two of one name." in response.text
+            agents = node.client.get("/v1/agents")
+            assert agents.status_code == 503 or agent in agents.text, "an empty list would say there are none"
+            if agents.status_code == 503:
+                assert "name of this node" in agents.text and "name of this node" in response.text
         assert ready() == 1
     # The one that lost its lease takes no other; a restart does.
     first.kill()

@@ -12,7 +12,7 @@ from ebbtide.cluster.erased_log import ErasedLog
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import AgentLog, Timing
 from ebbtide.cluster.status import used_names
-from ebbtide.errors import Corrupted, EbbtideError, Precondition, no_agent
+from ebbtide.errors import Corrupted, EbbtideError, NotFound, Precondition
 from ebbtide.ids import AgentId
 from ebbtide.settings import ClusterSettings
 from ebbtide.store.chain import ChainHead
@@ -83,7 +83,10 @@ def repair(
     directory = directory_name(agent_id)
     copy = Replica(data.agents / directory, map_bytes=1 << 20, max_map_bytes=data.max_map_bytes)
     if not copy.exists:
-        raise no_agent()
+        raise NotFound(
+            f"{data.root} has no file of {agent_id}. Repair it on the node that had the agent last.",
+            reason="AGENT_NOT_FOUND",
+        )
     subject = names.subject_of(directory)
     head, last = copy.head, servers.last(subject)
     log_head = 0 if last is None else last.sequence

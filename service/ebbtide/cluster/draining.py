@@ -97,7 +97,7 @@ def _refuse_useless(servers: Servers, settings: ClusterSettings, names: Names, n
         )
     if not any(state == "running" for name, state in states.items() if name != node):
         raise Precondition(
-            f"No other node runs that could take the slots of {node}. The nodes: {known}.",
+            f"No other node runs undrained that could take the slots of {node}. The nodes: {known}.",
             reason="CLUSTER_UNUSABLE",
         )
 

@@ -120,7 +120,7 @@ class Servers:
 
     # --- connection --------------------------------------------------------------------------------
 
-    def connect(self) -> None:
+    def connect(self, timeout_s: float = CONNECT_S) -> None:
         """Connect. Raise NOT_ENOUGH_LOG_SERVERS without a server, and CLUSTER_UNUSABLE for an older one."""
         options: dict[str, Any] = {}
         if self._credentials_file:
@@ -145,10 +145,10 @@ class Servers:
             )
 
         try:
-            self._run(asyncio.wait_for(connect(), CONNECT_S), CONNECT_S + 1)
-        except (OSError, TimeoutError, nats.errors.Error) as error:
+            self._run(asyncio.wait_for(connect(), timeout_s), timeout_s + 1)
+        except (OSError, TimeoutError, ValueError, NoAnswer, nats.errors.Error) as error:
             raise Unavailable(
-                f"No server of cluster.servers answers: {', '.join(self._addresses)}.",
+                f"No log server answers at {', '.join(self._addresses)}. An address looks like nats://host:4222.",
                 reason="NOT_ENOUGH_LOG_SERVERS",
                 retry_after_s=5.0,
             ) from error

@@ -264,6 +264,8 @@ class Membership:
             for thread in self._threads:
                 thread.join()
             self._owned, self._valid_until_s = frozenset(), float("-inf")
+            if self.is_fenced or not self.lease:
+                return
             try:
                 ended = msgspec.structs.replace(self._info, renewals=-1)
                 self._documents.write(

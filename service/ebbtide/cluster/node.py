@@ -195,7 +195,7 @@ class ClusterNode:
         """Wait a moment while an agent is moving from or to this node."""
         slot = self._slot(agent_id)
         deadline_s = time.monotonic() + MOVE_TIMEOUT_S
-        while not self._stopped.is_set():
+        while not self._stopped.is_set() and not self.membership.is_fenced:
             change = self._moved.next_notification()
             if self.membership.table.owners[slot] not in ("", self.name) or self.membership.accepts(slot):
                 return

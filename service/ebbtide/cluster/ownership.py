@@ -21,7 +21,7 @@ from ebbtide.cluster.log import (
 from ebbtide.cluster.membership import Documents, Membership
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.slots import slot_of
-from ebbtide.errors import EbbtideError, agent_moving
+from ebbtide.errors import EbbtideError, Unavailable, agent_moving
 from ebbtide.ids import AgentId
 from ebbtide.metrics import ClusterMetrics
 from ebbtide.store.chain import ChainHead
@@ -96,7 +96,13 @@ class Ownership:
         return self._membership.accepts(slot_of(directory, self._names.slot_count))
 
     def refusal(self) -> EbbtideError:
-        """Return NOT_ENOUGH_LOG_SERVERS while this node has no lease, else AGENT_MOVING."""
+        """Return AGENT_MOVING if this node has a lease or has lost its name, else NOT_ENOUGH_LOG_SERVERS."""
+        if self._membership.is_fenced:
+            return Unavailable(
+                "Another process uses the name of this node of the cluster. Send the request to another node.",
+                reason="AGENT_MOVING",
+                retry_after_s=1.0,
+            )
         return agent_moving() if self._membership.has_lease else not_enough_servers()
 
     def take(self, agent_id: str, path: Path) -> bool:
@@ -149,11 +155,13 @@ class Ownership:
 
     def _note_damage(self, server: str) -> None:
         """Warn once about a log server that lacks records."""
-        if server not in self.damaged:
+        if not server:
+            # It may only have been behind.
+            get_log("cluster").info("a log server that does not lead lacked records; the leader has them")
+        elif server not in self.damaged:
             self.damaged.add(server)
             get_log("cluster").warning(
-                "a log server lacks records that another one has; empty its store",
-                server=server or "one that does not lead",
+                "a log server lacks records that another one has; empty its store", server=server
             )
 
     def _new_log(self, agent_id: str) -> AgentLog:

@@ -266,6 +266,12 @@ class Exchange(asyncio.Protocol):
                 raise ConnectionLost
 
     @property
+    def peer_address(self) -> str:
+        """Where the connection comes from, for the log."""
+        found = None if self._transport is None else self._transport.get_extra_info("peername")
+        return f"{found[0]}:{found[1]}" if isinstance(found, tuple) else ""
+
+    @property
     def is_idle(self) -> bool:
         """Whether the connection is open and has no unread frame."""
         return not (self.lost.is_set() or self._frames or self._buffer)

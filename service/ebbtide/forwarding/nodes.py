@@ -156,7 +156,8 @@ class NodePeers(Peers):
                 expected = self._proof(b"client", hello.nonce, nonce)
                 if not isinstance(proof, Proof) or not hmac.compare_digest(proof.mac, expected):
                     get_log("forwarding").warning(
-                        "a connection did not prove that it knows the secret of the cluster"
+                        "a connection did not prove that it knows the secret of the cluster",
+                        address=exchange.peer_address,
                     )
                     raise ConnectionLost
                 exchange.max_frame_bytes = 0

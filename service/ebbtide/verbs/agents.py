@@ -231,6 +231,9 @@ def counts_info(counts: AgentCounts) -> Counts:
 
 async def list_agents(service: Service, request: PageRequest) -> AgentPage:
     """List the agents within the caller's reach, open or not. No agent is opened."""
+    if service.cluster is not None and not service.cluster.has_lease:
+        # This node does not know which agents it has: an empty page would say that there are none.
+        raise service.fleet.refusal()
     after = from_token(request.page_token, "agents")
     found, last = await service.fleet.summaries(after, request.size, CALLER.get().grant.reach.covers)
     listed = [

@@ -27,6 +27,8 @@ cluster = typer.Typer(
 )
 
 NO_SECRET = "-"
+CONNECT_S = 5.0
+"""How long a command waits for the log servers."""
 """The value of cluster.secret_file for commands without one."""
 
 Addresses = Annotated[
@@ -198,15 +200,15 @@ def check(
     if as_json:
         write_json([asdict(one) for one in checked])
     else:
-        _print_checked(checked)
+        _print_checked(checked, is_without_files=not secret)
     if any(one.fault for one in checked):
         raise typer.Exit(ExitCode.DAMAGED)
     if secret and any(one.not_compared for one in checked):
         raise typer.Exit(ExitCode.UNAVAILABLE)
 
 
-def _print_checked(checked: Sequence[Checked]) -> None:
-    """Print a table of the logs, the faults in words, and the numbers."""
+def _print_checked(checked: Sequence[Checked], *, is_without_files: bool) -> None:
+    """Print a table of the logs, the faults in words, and the numbers. `is_without_files`: only logs were read."""
     table = Table(box=None, pad_edge=False)
     for title in ("agent", "owner", "records", "bytes", "last record", "log and file"):
         table.add_column(title)
@@ -226,8 +228,10 @@ def _print_checked(checked: Sequence[Checked]) -> None:
     for one in checked:
         if one.fault:
             say(f"{one.agent_id}: {one.fault}", "bold red")
-        elif one.not_compared and one.exists:
+        elif one.not_compared and one.exists and not is_without_files:
             say(f"{one.agent_id}: {one.not_compared}", "yellow")
+    if is_without_files:
+        say("The files of the owners were not compared: pass --secret-file.", "yellow")
     faults = sum(bool(one.fault) for one in checked)
     say(f"{counted(len(checked), 'log')} checked, {counted(faults, 'fault')}.")
 
@@ -310,6 +314,7 @@ def _connected(
     try:
         from ebbtide.cluster.jetstream import Servers
         from ebbtide.cluster.log import NoAnswer
+        from ebbtide.telemetry import configure_log
     except ModuleNotFoundError:
         raise Failure(
             "The client of the log servers is not installed.",
@@ -320,7 +325,8 @@ def _connected(
         settings.servers, credentials_file=settings.credentials_file, tls_ca_file=settings.tls_ca_file
     )
     try:
-        connection.connect()
+        configure_log("error", "console")
+        connection.connect(CONNECT_S)
         yield connection, settings
     except NoAnswer as error:
         raise Failure(f"The log servers do not answer: {error}.", ExitCode.UNAVAILABLE) from None

@@ -242,13 +242,17 @@ class Fleet:
 
     def _refuse_when_replaced(self, agent_id: AgentId) -> None:
         if not self.data.owns(agent_id):
-            if self.data.replication is not None:
-                raise self.data.replication.refusal()
-            raise Internal(f"worker {self.data.shard.index} does not own the agent")
+            raise self.refusal()
         if agent_id in self._deleting:
             raise Precondition("the agent is being deleted", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
+
+    def refusal(self) -> EbbtideError:
+        """Return the error for a request for an agent that this process does not own."""
+        if self.data.replication is not None:
+            return self.data.replication.refusal()
+        return Internal(f"worker {self.data.shard.index} does not own the agent")
 
     async def _open_now(self, agent_id: AgentId, options: CreateOptions) -> bool:
         """Open the agent. Return whether it was created."""
