@@ -529,8 +529,10 @@ def test_too_few_log_servers_refuse_writes(cluster: Cluster) -> None:
         assert response.status_code == 503, response.text
         assert response.headers["retry-after"]
         reasons.append(response.json()["error"]["reason"])
-    print(reasons)
-    assert reasons == ["NOT_ENOUGH_LOG_SERVERS"] * 3
+    # A request that waits behind a commit in doubt meets a file that may lack this commit.
+    assert (
+        set(reasons) <= {"STORE_BEHIND", "NOT_ENOUGH_LOG_SERVERS"} and reasons[-1] == "NOT_ENOUGH_LOG_SERVERS"
+    )
     for index in (0, 1):
         cluster.log_servers.restart(index)
     remember(other, agent, "This was in doubt.")

@@ -12,6 +12,7 @@ export function KeyDialog() {
   const [problem, setProblem] = useState("");
   useEffect(() => {
     if (needsKey.value) {
+      // It gives the focus to the field, the first one of the dialog.
       if (!dialog.current?.open) dialog.current?.showModal();
     } else dialog.current?.close();
   }, [needsKey.value]);
@@ -32,7 +33,7 @@ export function KeyDialog() {
         <p>{t.keyExplained}</p>
         <label>
           {t.keyLabel}
-          <input ref={field} type="password" autocomplete="off" required autofocus />
+          <input ref={field} type="password" autocomplete="off" required />
         </label>
         <label class="check">
           <input ref={keep} type="checkbox" /> {t.keyKeep}
