@@ -37,6 +37,8 @@ WRONG_LAST_SEQUENCE: Final = 10071
 NO_MESSAGE: Final = 10037
 STREAM_NOT_FOUND: Final = 10059
 SEQUENCE_NOT_FOUND: Final = 10043
+UNAVAILABLE: Final = 503
+"""The code of an error of servers that have not elected a leader yet."""
 
 REQUEST_S: Final = 2.0
 """Time-out of one request; the callers repeat what had no answer."""
@@ -181,7 +183,10 @@ class Servers:
     # --- creating ----------------------------------------------------------------------------------
 
     def create(self, cluster: str, *, slot_count: int, log_streams: int, replicas: int) -> list[str]:
-        """Create the streams of a cluster. Return their names. Raise CLUSTER_UNUSABLE if the cluster exists."""
+        """Create the streams of a cluster. Return their names. Repeatable until it has succeeded.
+
+        Raise CLUSTER_UNUSABLE if the cluster exists. May raise NoAnswer.
+        """
         if self.created(cluster) is not None:
             raise Precondition(f"The cluster {cluster} exists already.", reason="CLUSTER_UNUSABLE")
         names = Names(cluster, slot_count, log_streams)
@@ -206,6 +211,8 @@ class Servers:
         }
         for config in (*logs, state):
             reply = self._api(f"STREAM.CREATE.{config['name']}", config, timeout_s=30.0)
+            if reply.get("error", {}).get("code") == UNAVAILABLE:
+                raise NoAnswer(reply["error"].get("description", ""))
             if "error" in reply:
                 raise Precondition(
                     f"The log servers refuse the stream {config['name']}: {reply['error'].get('description')}.",

@@ -29,6 +29,8 @@ cluster = typer.Typer(
 NO_SECRET = "-"
 CONNECT_S = 5.0
 """How long a command waits for the log servers."""
+LEADER_S = 15.0
+"""How long the creation of a cluster waits for their first leader."""
 """The value of cluster.secret_file for commands without one."""
 
 Addresses = Annotated[
@@ -55,9 +57,12 @@ def init(
 ) -> None:
     """Create the streams of a cluster on the log servers. Once; the numbers of slots and streams are fixed."""
     with _connected(servers, name, config) as (connection, settings):
-        streams = connection.create(
-            settings.name, slot_count=slots, log_streams=log_streams, replicas=replicas
-        )
+        from ebbtide.cluster.log import Timing
+        from ebbtide.cluster.ownership import answered
+
+        numbers = {"slot_count": slots, "log_streams": log_streams, "replicas": replicas}
+        # Log servers that have just been started elect a leader first.
+        streams = answered(lambda: connection.create(settings.name, **numbers), Timing(LEADER_S))
     if as_json:
         write_json({"cluster": settings.name, "streams": streams, "slots": slots, "replicas": replicas})
         return
