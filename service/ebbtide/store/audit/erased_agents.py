@@ -253,7 +253,8 @@ class ErasedAgents:
     def last_event(self) -> int:
         """Return the highest event number of all erased agents, or an upper bound of it."""
         with self._writing:
-            self._newest_lines()
+            if self.shared is not None:
+                self._newest_lines()
             size = self._size()
             if self._last_event is None or self._last_event[1] != size:
                 lines = self._whole_lines()
