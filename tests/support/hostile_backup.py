@@ -211,9 +211,9 @@ def deflated_text(size: int = 1 << 28) -> bytes:
     return sound_file(chunks={bytes(32): zlib.compress(bytes(size), 1)}, node_count=0)
 
 
-def zeros(size: int, *, tells_size: bool = True) -> bytes:
+def zeros(size: int, *, declares_size: bool = True) -> bytes:
     """Return a zstd frame that unpacks to this many zeros."""
-    writer = zstandard.ZstdCompressor().compressobj(size=size if tells_size else -1)
+    writer = zstandard.ZstdCompressor().compressobj(size=size if declares_size else -1)
     piece = bytes(1 << 20)
     packed = b"".join(writer.compress(piece) for _ in range(size >> 20))
     return packed + writer.flush()
@@ -260,11 +260,11 @@ def forged_frames() -> dict[str, Callable[[], tuple[bytes, int]]]:
     packed = zstandard.compress(sound)
     size = len(sound)
     return {
-        "terabytes told": lambda: (packed, 1 << 42),
+        "a declared size of terabytes": lambda: (packed, 1 << 42),
         "a gigabyte in kilobytes": lambda: (zeros(1 << 30), 1 << 30),
-        "more than is told": lambda: (zeros(1 << 28, tells_size=False), 4096),
-        "less than is told": lambda: (packed, size + 1),
-        "without a size, and more than is told": lambda: (zeros(1 << 28, tells_size=False), 1 << 20),
+        "more than is declared": lambda: (zeros(1 << 28, declares_size=False), 4096),
+        "less than is declared": lambda: (packed, size + 1),
+        "more than allowed, without a declared size": lambda: (zeros(1 << 28, declares_size=False), 1 << 20),
         "a million empty frames": lambda: (zstandard.compress(b"") * 1_000_000, size),
         "frames that hold nothing": lambda: (skippable(1000) * 1000, size),
         "a frame behind the data": lambda: (packed + zstandard.compress(b"more"), size),
