@@ -488,7 +488,7 @@ def node_of(settings: Settings) -> ClusterNode | None:
 async def _open_node(life: contextlib.AsyncExitStack, node: ClusterNode, data: DataDirectory) -> None:
     """Connect a node to its cluster, until the end of `life`. Its data directory takes agents from the log."""
     life.callback(_careful("cluster", node.close))
-    await asyncio.to_thread(node.open, data.keys.master_fingerprint())
+    await asyncio.to_thread(node.open, data.keys.master_fingerprint(), data.life, data.previous_life)
     data.replication = node.ownership
     data.keys.fetch = node.ownership.data_keys
     data.erased.shared = node.erased_log

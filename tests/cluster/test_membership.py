@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -9,6 +10,7 @@ from structlog.testing import capture_logs
 
 from ebbtide.cluster.ownership import Ownership
 from ebbtide.cluster.slots import best_node, slot_of
+from ebbtide.errors import Precondition
 from ebbtide.ids import AgentId
 from ebbtide.store.directory.data_directory import directory_name
 from tests.cluster.simulated import SimulatedStream
@@ -225,6 +227,56 @@ def test_a_second_process_with_the_same_name_fences_the_first() -> None:
     assert old.owned() == frozenset()
     new.renew()
     assert not new.membership.is_fenced and new.owned() == ALL
+
+
+def joins(cluster: Cluster, ended_life: str, meanwhile: Callable[[], object] = lambda: None) -> float:
+    """Return how long another process of node a waits before it takes the name. It may raise Precondition."""
+    twin, begun_s = Process(cluster.documents, "a", life="1"), cluster.clock.now_s
+
+    def wait(seconds: float) -> None:
+        cluster.clock.now_s += seconds
+        meanwhile()
+
+    twin.membership.refuse_namesake(ended_life, wait)
+    return cluster.clock.now_s - begun_s
+
+
+def test_a_process_is_refused_while_another_one_renews_the_lease_of_its_name() -> None:
+    """It learns that from two renewals: the first change may only show that its first read was stale."""
+    cluster = settled("a")
+    (first,) = cluster.processes
+    with pytest.raises(
+        Precondition, match=r"at a:1, uses the name of this node, a\. Set another cluster\.node"
+    ):
+        joins(cluster, "", first.renew)
+    assert not first.membership.is_fenced and first.owned() == ALL
+
+
+def test_a_process_takes_a_name_once_no_process_renews_its_lease() -> None:
+    """After the length of a lease; at once if the process that had the name is known to have ended, or said so."""
+    cluster = Cluster("a")
+    assert joins(cluster, "") == 0.0, "the name is new"
+    cluster.settle()
+    (first,) = cluster.processes
+    assert joins(cluster, "another life") == pytest.approx(12.0)
+    assert joins(cluster, "0") == 0.0, "its data directory was unlocked"
+    first.membership.stop()
+    assert joins(cluster, "") == 0.0
+
+
+def test_a_stale_read_refuses_no_process() -> None:
+    """One renewal that is seen late is none that happened meanwhile."""
+    cluster = settled("a")
+    (first,) = cluster.processes
+    twin = Process(cluster.documents, "a", life="1")
+    twin.connection.lag_s = 3.0
+    first.renew()
+
+    def wait(seconds: float) -> None:
+        cluster.clock.now_s += seconds
+        twin.connection.lag_s = 0.0
+
+    twin.membership.refuse_namesake("", wait)
 
 
 # --- slots ---------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ import msgspec
 from ebbtide.cluster.log import NoAnswer, Refused
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.slots import Table, plan_for, slot_of
+from ebbtide.errors import Precondition
 from ebbtide.store.codec import make_known
 from ebbtide.telemetry import get_log
 
@@ -227,6 +228,37 @@ class Membership:
         ]
 
     # --- life --------------------------------------------------------------------------------------
+
+    def refuse_namesake(self, ended_life: str, wait: Callable[[float], None] = time.sleep) -> None:
+        """Raise CLUSTER_UNUSABLE if another process renews the lease of this node's name. May raise NoAnswer.
+
+        Blocks for the length of a lease if that can be: the lease neither was ended nor belongs to the life
+        `ended_life`, of which is known that it has ended.
+        """
+        subject = self._names.node(self._info.name)
+        found = self._documents.read(subject)
+        if found is None:
+            return
+        info, until_s = (
+            msgspec.msgpack.decode(found[0], type=NodeInfo),
+            self._times.clock() + self._times.lease_s,
+        )
+        if info.renewals < 0 or info.life == ended_life:
+            return
+        self._log.info("waiting until the lease of this node's name has lapsed", address=info.address)
+        sequence, changes = found[1], 0
+        while self._times.clock() < until_s:
+            wait(self._times.renew_s / 3)
+            found = self._documents.read(subject)
+            if found is not None and found[1] > sequence:
+                # Two changes: the first read may have been stale.
+                sequence, changes = found[1], changes + 1
+            if changes > 1:
+                raise Precondition(
+                    f"Another process, at {info.address}, uses the name of this node, {info.name}. Set another "
+                    "cluster.node, or stop that process.",
+                    reason="CLUSTER_UNUSABLE",
+                )
 
     def set_address(self, address: str) -> None:
         """Set where other nodes connect to this one. Before `start`."""

@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import hmac
 import json
-import secrets
 import socket
 import threading
 import time
@@ -84,8 +83,11 @@ class ClusterNode:
         self._secret = read_secret(settings.secret_file)
         self.metrics = ClusterMetrics()
 
-    def open(self, master_fingerprint: str) -> None:
-        """Connect to the log servers. Blocks. Raise CLUSTER_UNUSABLE or NOT_ENOUGH_LOG_SERVERS."""
+    def open(self, master_fingerprint: str, life: str, previous_life: str) -> None:
+        """Connect to the log servers. Blocks. Raise CLUSTER_UNUSABLE or NOT_ENOUGH_LOG_SERVERS.
+
+        `life` is a random id of this process, and `previous_life` that of the one that used its data directory before.
+        """
         settings = self._settings
         try:
             self._servers.connect()
@@ -101,7 +103,6 @@ class ClusterNode:
         except EbbtideError:
             self._servers.close()
             raise
-        life = secrets.token_hex(8)
         times = LeaseTimes(settings.lease_s, settings.renew_s, settings.moves_at_once)
         info = NodeInfo(
             self.name, life, settings.advertise or f"{settings.host}:{settings.port}", __version__
@@ -122,7 +123,8 @@ class ClusterNode:
         self.erased_log = ErasedLog(self._servers, self._names, Timing(settings.append_timeout_s))
         self.peers = NodePeers(self.name, self._secret, self._owner_name, self._places, self._settle)
         self._admit(self._names.master_key, master_fingerprint, "encryption.master_key_file")
-        self._admit(self._names.secret, _fingerprint(self._secret), "cluster.secret_file")
+        self._admit(self._names.secret, fingerprint(self._secret), "cluster.secret_file")
+        answered(lambda: self.membership.refuse_namesake(previous_life))
         if self._shares_keys:
             file = KeyFile(self._store.data_dir)
             answered(lambda: share_keys(file, self._servers, self._names.api_keys))
@@ -321,7 +323,7 @@ def read_secret(file: str) -> bytes:
     return secret
 
 
-def _fingerprint(secret: bytes) -> str:
+def fingerprint(secret: bytes) -> str:
     """Return a value that identifies a secret and does not reveal it."""
     return hmac.new(secret, b"ebbtide cluster", hashlib.sha256).hexdigest()
 

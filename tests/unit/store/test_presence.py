@@ -75,6 +75,22 @@ def test_another_file_with_the_same_content_is_opened_by_the_next_call(tmp_path:
     again.close()
 
 
+def test_a_lock_knows_the_process_before_it(tmp_path: Path) -> None:
+    """Each process has a life of its own. That of the last one stays in the file, also if the process was killed."""
+    lives = []
+    for _ in range(3):
+        lock = DirectoryLock(tmp_path)
+        lock.acquire()
+        lives.append((lock.previous_life, lock.life))
+        lock.release()
+    assert [before for before, _ in lives] == ["", lives[0][1], lives[1][1]]
+    assert len({life for _, life in lives}) == 3
+    (tmp_path / "lock").write_text("")
+    lock.acquire()
+    assert lock.previous_life == ""
+    lock.release()
+
+
 def test_a_directory_is_confirmed_only_while_it_is_the_one_that_was_locked(tmp_path: Path) -> None:
     """A moved or replaced data directory is refused; once it is back, it is locked again."""
     root, away = tmp_path / "data", tmp_path / "away"

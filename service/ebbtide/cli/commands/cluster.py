@@ -27,11 +27,13 @@ cluster = typer.Typer(
 )
 
 NO_SECRET = "-"
+"""The value of cluster.secret_file for commands without one."""
+
 CONNECT_S = 5.0
 """How long a command waits for the log servers."""
+
 LEADER_S = 15.0
 """How long the creation of a cluster waits for their first leader."""
-"""The value of cluster.secret_file for commands without one."""
 
 Addresses = Annotated[
     str | None,
@@ -183,12 +185,17 @@ def check(
 
     with _connected(servers, name, config, secret_file) as (connection, settings):
         from ebbtide.cluster.checking import Checker
-        from ebbtide.cluster.node import read_secret
+        from ebbtide.cluster.node import fingerprint, read_secret
         from ebbtide.cluster.status import agents_in, used_names
         from ebbtide.ids import parse_agent_id
 
         names = used_names(connection, settings)
         secret = b"" if settings.secret_file == NO_SECRET else read_secret(settings.secret_file)
+        known = connection.read(names.secret)
+        if secret and known is not None and known[0].decode() != fingerprint(secret):
+            raise Failure(
+                f"{settings.secret_file} is not the secret of the nodes of this cluster.", ExitCode.USAGE
+            )
         checker = Checker(connection, names, settings, secret)
         if agent_id is None:
             agents = sorted(agents_in(connection, names, range(names.slot_count)))

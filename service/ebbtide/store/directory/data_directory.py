@@ -117,6 +117,16 @@ class DataDirectory:
             self.release()
             raise translated(error, self.root) from error
 
+    @property
+    def life(self) -> str:
+        """A random id of the process that has locked the directory."""
+        return self._lock.life
+
+    @property
+    def previous_life(self) -> str:
+        """That of the process before it, which has ended; empty if there was none."""
+        return self._lock.previous_life
+
     def release(self) -> None:
         """Unlock the directory. Idempotent."""
         self._lock.release()

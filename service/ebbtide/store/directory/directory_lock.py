@@ -30,6 +30,10 @@ class DirectoryLock:
         self._changing = threading.Lock()
         self._descriptor: int | None = None
         self._content = b""
+        self.life = ""
+        """A random id of the process that has the lock."""
+        self.previous_life = ""
+        """That of the process before it, which has ended; empty if there was none."""
         self.is_shared = False
         """Whether workers have inherited the lock. Each of them then locks a directory that comes back."""
 
@@ -47,9 +51,11 @@ class DirectoryLock:
                 reason="DATA_DIRECTORY_LOCKED",
             ) from error
         self._descriptor = descriptor
-        self._content = f"process {os.getpid()}\n{secrets.token_hex(16)}\n".encode()
+        before = os.pread(descriptor, 200, 0).decode(errors="replace").split("\n")
+        self.life, self.previous_life = secrets.token_hex(8), before[1] if len(before) > 1 else ""
+        self._content = f"process {os.getpid()}\n{self.life}\n".encode()
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, self._content)
+        os.pwrite(descriptor, self._content, 0)
         os.fsync(descriptor)
 
     def release(self) -> None:
