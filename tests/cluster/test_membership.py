@@ -265,7 +265,7 @@ def test_a_process_takes_a_name_once_no_process_renews_its_lease() -> None:
 
 
 def test_a_stale_read_refuses_no_process() -> None:
-    """One renewal that is seen late is none that happened meanwhile."""
+    """A renewal that is only seen late does not count."""
     cluster = settled("a")
     (first,) = cluster.processes
     twin = Process(cluster.documents, "a", life="1")
