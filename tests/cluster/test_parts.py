@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import cast
+from threading import Thread
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -14,6 +18,7 @@ from ebbtide.access.keys import ID_LENGTH, Key
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import Kind, Record, Refused
 from ebbtide.cluster.names import Names
+from ebbtide.cluster.node import refuse_unsynced
 from ebbtide.cluster.ownership import LogMetrics
 from ebbtide.cluster.shared_keys import merged, share_keys
 from ebbtide.cluster.slots import slot_of
@@ -35,6 +40,7 @@ from tests.cluster.simulated import Node as Simulated
 from tests.cluster.simulated import Outcome, SimulatedStream, content
 from tests.cluster.simulated_nodes import SLOTS, Cluster
 from tests.support.in_process import service_in, tell
+from tests.support.log_servers import free_ports
 
 SUBJECT = "test.state.api_keys"
 
@@ -282,3 +288,46 @@ def test_appends_are_counted() -> None:
         "appends_in_doubt_total 1.0",
     ):
         assert f"ebbtide_cluster_{sample}\n" in text, text
+
+
+@contextmanager
+def monitoring(*, is_synced: bool) -> Iterator[str]:
+    """Yield the address of the monitoring of a log server."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"config": {"sync_always": is_synced}}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_log_servers_must_say_that_they_sync_each_record() -> None:
+    """One of three may be silent, with a warning that names it; one that does not sync is refused."""
+    configure_log("warning", "json")
+    silent = f"http://127.0.0.1:{free_ports(1)[0]}"
+
+    def warnings(*urls: str) -> list[Any]:
+        settings = Settings(cluster={"servers": ["nats://a:4222"], "secret_file": "-", "monitor_urls": urls})
+        with capture_logs() as lines:
+            refuse_unsynced(settings.cluster)
+        return [line["monitoring"] for line in lines]
+
+    with monitoring(is_synced=True) as one, monitoring(is_synced=True) as two:
+        assert warnings(one, two) == []
+        [[named]] = warnings(one, two, silent)
+        assert named.startswith(silent)
+        with pytest.raises(Precondition, match="does not answer"):
+            warnings(one, silent)
+        with (
+            monitoring(is_synced=False) as unsynced,
+            pytest.raises(Precondition, match="does not sync each record"),
+        ):
+            warnings(one, two, unsynced)

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from ebbtide import __version__
 from ebbtide.access.key_file import KeyFile
 from ebbtide.cluster.erased_log import ErasedLog
-from ebbtide.cluster.jetstream import Copies, Servers
+from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import NoAnswer, Refused, Timing
 from ebbtide.cluster.membership import LeaseTimes, Membership, NodeInfo
 from ebbtide.cluster.ownership import Ownership, answered
@@ -157,17 +157,18 @@ class ClusterNode:
             await asyncio.sleep(KEYS_S)
 
     async def _watch_log(self, fleet: Fleet) -> None:
-        """Gauge how many copies of the log are current, and log when that changes."""
-        before: Copies | None = None
+        """Gauge how many copies of the log are current, and log when that changes for longer than a moment."""
+        logged = before = None
         while True:
             self.metrics.damaged_log_servers.set(len(self.ownership.damaged))
             try:
                 found = await fleet.on_pool(self._servers.copies)
                 self.metrics.log_copies.set(found.configured)
                 self.metrics.current_log_copies.set(found.current)
-                if found != before:
+                if found == before != logged:
                     log = get_log("cluster").info if found.is_complete else get_log("cluster").warning
                     log("current copies of the log", current=found.current, missing=found.missing)
+                    logged = found
                 before = found
             except NoAnswer:
                 self.metrics.current_log_copies.set(0)
@@ -329,7 +330,10 @@ def fingerprint(secret: bytes) -> str:
 
 
 def refuse_unsynced(settings: ClusterSettings) -> None:
-    """Raise CLUSTER_UNUSABLE if a log server does not sync each record, or fewer than half of them say so."""
+    """Raise CLUSTER_UNUSABLE if a log server does not sync each record, or at least half of them do not say so.
+
+    Warn of each one that does not say so.
+    """
     hosts = [urlsplit(server).hostname for server in settings.servers]
     urls = settings.monitor_urls or [f"http://{host}:8222" for host in hosts]
     silent: list[str] = []
@@ -351,4 +355,9 @@ def refuse_unsynced(settings: ClusterSettings) -> None:
             f"The monitoring of these log servers does not answer: {', '.join(silent)}. Set cluster.monitor_urls, or "
             "cluster.allow_unsynced_log.",
             reason="CLUSTER_UNUSABLE",
+        )
+    if silent:
+        get_log("cluster").warning(
+            "the monitoring of a log server does not answer, so it is unknown whether it syncs each record",
+            monitoring=silent,
         )
