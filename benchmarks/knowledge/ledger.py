@@ -25,13 +25,13 @@ from benchmarks.measuring import Spread, in_turns
 from benchmarks.processes import connected, running
 from benchmarks.texts import Writer
 from ebbtide.changes import Change
-from ebbtide.memory import values
 from ebbtide.memory.slot_names import SLOTS
 from ebbtide.memory.statements import DAY_MS, Ledger, Replay
 from ebbtide.records import Identity, Source
 from ebbtide.statements import Assertion
 from ebbtide.store import layout
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from ebbtide.text_caches import clear_text_caches
 from tests.support.knowledge.comparison import live
 from tests.support.knowledge.histories import history
 
@@ -209,8 +209,7 @@ def _slot_ms(fields: Callable[[int], dict[str, Any]], count: int) -> Callable[[]
     slot = said(1).slot
 
     def measured() -> float:
-        values.value_of.cache_clear()
-        values.normalised.cache_clear()
+        clear_text_caches()
         return _cpu_ms(lambda: Replay(ledger, None).versions(1, slot))
 
     return measured

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
 from ebbtide.han import contains_han
 from ebbtide.normalisation import is_hidden, nfkc
+from ebbtide.text_caches import text_cache
 
 MAX_NAME_CHARS: Final = 30
 """Most characters of a key that is read from a text."""
@@ -61,7 +61,7 @@ def plain_name(text: str) -> str:
     return _WHITE_SPACE.sub(" ", _trimmed(_POSSESSIVE.sub("", name)))
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def entity_key(text: str) -> str:
     """Return a text normalised as the key of an entity; empty if it is too long for one."""
     if len(text) > MAX_READ_CHARS:

@@ -8,6 +8,7 @@ import signal
 import time
 
 from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.text_caches import text_cache
 
 
 def whose(text: str) -> int:
@@ -77,3 +78,9 @@ def print_something(text: str) -> str:
     """Print, as a library may do by accident."""
     print("a line that is no frame")
     return text
+
+
+@text_cache(8)
+def first_read(text: str) -> float:
+    """Return the time at which a text was first read, from a cache."""
+    return time.monotonic()

@@ -19,6 +19,9 @@ PURE = ("memory", "store", "retrieval", "privacy")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
+CACHED = {"_address", "_plain", "_read", "_request_kind", "_template", "model"}
+"""Functions with a cache whose arguments are no texts of users: addresses, single characters, names of files."""
+
 
 def tree_of(path: Path) -> ast.Module:
     """Return the syntax tree of a module."""
@@ -80,6 +83,22 @@ def test_functions_stay_small() -> None:
         if (function.end_lineno or 0) - function.lineno >= LONGEST_FUNCTION
     ]
     assert long == []
+
+
+def test_texts_are_cached_where_deletions_clear_them() -> None:
+    """A function of texts has the cache of `text_caches`, which every deletion clears."""
+    kept = [
+        f"{name_of(path)}: {function.name}"
+        for path in modules()
+        for function in functions(path)
+        if any(
+            re.match(r"(?:functools\.)?(?:lru_)?cache\b", ast.unparse(one)) for one in function.decorator_list
+        )
+        and any(one.annotation and "str" in ast.unparse(one.annotation) for one in function.args.args)
+        and function.name not in CACHED
+        and path != PACKAGE / "text_caches.py"
+    ]
+    assert kept == []
 
 
 def undocumented(path: Path) -> Iterator[str]:

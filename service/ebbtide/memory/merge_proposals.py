@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Literal, TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from ebbtide.memory.statements import DAY_MS
 from ebbtide.memory.subjects import unqualified
 from ebbtide.memory.values import canonical_value, normalised
 from ebbtide.statements import Assertion
+from ebbtide.text_caches import text_cache
 
 MIN_SIMILARITY: Final = 0.85
 """Cosine of two names from which they are proposed."""
@@ -132,7 +132,7 @@ _RELATIVES: Final = frozenset(
 )
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _tokens(name: str) -> tuple[str, ...]:
     """Return the words of a name, each number and each Han character by itself."""
     plain = normalised(name.replace("’", "'"))

@@ -8,7 +8,6 @@ whom a statement named last. Kinds are not compared: a city and a person of one 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from ebbtide.changes import Change
@@ -19,6 +18,7 @@ from ebbtide.memory.network import Network
 from ebbtide.memory.statements import Ledger
 from ebbtide.memory.subjects import PERSONS, qualified, unqualified
 from ebbtide.statements import Assertion
+from ebbtide.text_caches import text_cache
 
 
 class Meant(NamedTuple):
@@ -92,7 +92,7 @@ class Namesakes:
         return max([one.entry for said in (*about, mentions, new) for one in said], default=0)
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def _keys_of(name: str) -> tuple[tuple[str, str], ...]:
     """Return the keys that entities of a name may have, with the relations that these contain."""
     return ((entity_key(name), ""), *((entity_key(qualified(name, one)), one) for one in sorted(PERSONS)))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import lru_cache
 from itertools import chain
 from typing import Final, Literal
 
 from ebbtide.entity_names import find_word, plain_name
 from ebbtide.han import contains_han
 from ebbtide.normalisation import nfkc
+from ebbtide.text_caches import text_cache
 
 Locale = Literal["zh", "en"]
 
@@ -75,7 +75,7 @@ def entity_link_name(content: str, name: str, *, is_first: bool, locale: Locale)
     return names[INVOLVES if _NEEDS.search(before) else MENTIONS]
 
 
-@lru_cache(maxsize=1)
+@text_cache(1)
 def _read(content: str) -> tuple[str, bool]:
     """Return a content normalised, and whether it has a verb of talk. The links of a memory are named in turn."""
     text = _WHITE_SPACE.sub(" ", nfkc(content).casefold())

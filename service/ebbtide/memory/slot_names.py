@@ -7,11 +7,11 @@ knows is a slot of its own, of cardinality `many`.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from ebbtide.han import contains_han
 from ebbtide.memory.values import normalised
+from ebbtide.text_caches import text_cache
 
 Cardinality = Literal["one", "few", "many"]
 Range = Literal["text", "number", "date", "person", "organisation", "place", "language"]
@@ -186,7 +186,7 @@ def label(name: str, language: Literal["en", "zh"]) -> str:
     return words or name.replace("_", " ")
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def canonical(topic: str) -> str:
     """Return the name of the slot of a topic in English or Chinese; the normalised topic if no slot has this alias.
 
@@ -210,7 +210,7 @@ def current_name(slot: str) -> str:
     return canonical(slot) if slot.startswith(FAVOURITE) else slot
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def slot_of(name: str) -> Slot:
     """Return the slot of a canonical name. An unknown one has cardinality `many` and is not lasting."""
     known = SLOTS.get(name)

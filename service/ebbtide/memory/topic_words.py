@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final
 
 from ebbtide.han import contains_han
 from ebbtide.memory.slot_names import ALIASES, KIN, SLOTS, slot_of
 from ebbtide.memory.subjects import INFORMAL, OTHER_PERSONS, RELATIVES
 from ebbtide.memory.values import MAX_CHARS, normalised
+from ebbtide.text_caches import text_cache
 
 TASKS: Final = "task"
 """Stands for statements of the kind task, whatever their topic."""
@@ -237,7 +238,7 @@ class Asked:
     """The kinds of pets that it asks for, if it asks for no other pets."""
 
 
-@lru_cache(maxsize=256)
+@text_cache(256)
 def asked(question: str) -> Asked:
     """Return what a question is about."""
     text, relatives = normalised(question), set[str]()
@@ -375,7 +376,7 @@ def asks_why(question: str) -> bool:
     return _WHY.search(normalised(question)) is not None
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def animals_in(text: str) -> frozenset[str]:
     """Return the kinds of pets that a text names: a poodle is a dog."""
     found, left = set[str](), normalised(text)
@@ -386,7 +387,7 @@ def animals_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def topics_of_value(value: str) -> frozenset[str]:
     """Return the slots that a value names: a cargo bike is a vehicle."""
     return frozenset(slot for slot, _ in _topics_in(normalised(value)))

@@ -7,11 +7,11 @@ functions read at most MAX_CHARS characters and take linear time.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from ebbtide.han import contains_han
 from ebbtide.normalisation import nfkc, simplified
+from ebbtide.text_caches import text_cache
 
 MAX_CHARS: Final = 500
 
@@ -162,7 +162,7 @@ _HAN_UNDER_WAY: Final = re.compile(
 """The same in Chinese, without a word of what has happened: 我一月搬到奥斯陆."""
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def normalised(text: str) -> str:
     """Return a text without differences of width, case, script, articles, punctuation around it and numerals."""
     plain = _SPACE.sub(" ", nfkc(text[:MAX_CHARS]).casefold().translate(simplified())).strip(_OUTER)
@@ -275,7 +275,7 @@ class Value(NamedTuple):
         return self.text if self.date is None else self.date
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def value_of(text: str) -> Value:
     """Return a value of a statement, normalised, lengths in cm, weights in kg and ages without a unit."""
     plain = canonical_value(text)

@@ -19,6 +19,8 @@ import struct
 import sys
 from typing import BinaryIO, Final
 
+from ebbtide.text_caches import clear_text_caches
+
 LENGTH: Final = struct.Struct(">Q")
 SECONDS: Final = struct.Struct(">d")
 
@@ -94,6 +96,8 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
             write_frame(replies, READY)
             _limit_processor_time(SECONDS.unpack(read_frame(requests))[0])
             status, content = _reply(function, read_frame(requests))
+            # The daemon cannot clear them when the text is deleted.
+            clear_text_caches()
             write_frame(replies, status, content)
         except (EOFError, BrokenPipeError):
             return

@@ -57,6 +57,14 @@ def test_long_text_leaves_the_process_and_a_short_one_does_not(workers: TextWork
     assert workers.call(len(LONG), worker_tasks.whose, LONG) == first
 
 
+def test_a_worker_keeps_no_text_in_a_cache(workers: TextWorkers) -> None:
+    """The caches of a worker are empty after each call: the daemon cannot clear them when a text is deleted."""
+    first = workers.call(len(LONG), worker_tasks.whose, LONG)
+    cached = [workers.call(len(LONG), worker_tasks.first_read, LONG) for _ in range(2)]
+    assert cached[0] < cached[1]
+    assert workers.call(len(LONG), worker_tasks.whose, LONG) == first
+
+
 async def test_event_loop_awaits_a_worker(workers: TextWorkers) -> None:
     """On the event loop the call is awaited, and other tasks run meanwhile."""
     waiting = asyncio.create_task(workers.run(len(LONG), worker_tasks.sleep, LONG, 0.5))

@@ -6,6 +6,7 @@ The rules guarded here:
   thing is one entry there.
 * **Every step is one commit**, with its audit record and its events. The remaining work can be found in the store, so a
   kill at any moment loses nothing, and restores nothing.
+* **No text stays in a cache** of this process after a step (`text_caches.py`).
 * **A text is hashed before any part of it is removed** (`proofs.py`).
 * **Nothing comes back.** A permanent deletion changes the batches that lose a part, so a digest that read one before
   is refused.
@@ -70,6 +71,7 @@ from ebbtide.store.chain import AuditEntry, proof_of
 from ebbtide.store.layout import Table, text_key
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import WriteTransaction
+from ebbtide.text_caches import clear_text_caches
 
 MAX_TEXTS_PER_STEP = 200
 """Most texts removed or hashed in one step, to bound the commit and the audit record. An item stays together."""
@@ -110,6 +112,7 @@ class Executor:
             state.recall_filter.clear()
         state.follow(removed.change, removed.passage_updates, lambda archive: _follow(archive, removed))
         state.log.notify(runs)
+        clear_text_caches()
         return removed
 
 

@@ -54,6 +54,7 @@ from ebbtide.records import AgentCounts, Batch
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.telemetry import get_log, in_background, origin
+from ebbtide.text_caches import clear_text_caches
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -457,6 +458,8 @@ class Agent:
                 self._attempt("store not trimmed", self._trim)
         finally:
             workspace.close()
+            # The agent may be deleted next, in a cluster also on another node.
+            clear_text_caches()
 
     def _is_lost(self) -> bool:
         """Return whether this node of a cluster does not own the agent any more, so that every read is refused."""

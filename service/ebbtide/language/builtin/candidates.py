@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 from ebbtide.language.builtin.chinese_nouns import chinese_candidates
 from ebbtide.language.builtin.english_nouns import english_candidates
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 from ebbtide.language.builtin.word_lists import word_list
+from ebbtide.text_caches import text_cache
 
 # Characters that are read. More would not add useful keywords.
 READ_MAX = 4000
 _END_MARKS = ("。", "！", "？", ".", "!", "?")
 
 
-@lru_cache(maxsize=512)
+@text_cache(512)
 def _cached(text: str) -> tuple[Candidate, ...]:
     found = _without_mark(text) if text.endswith(_END_MARKS) else None
     return tuple(_find(text)) if found is None else found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_english as lexicon
@@ -15,6 +14,7 @@ from ebbtide.language.builtin.english_statements import Analysis, analyse
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token, tokenize
 from ebbtide.language.builtin.word_lists import words
+from ebbtide.text_caches import text_cache
 
 Span = tuple[int, int]
 """The tokens [begin, end) of a text."""
@@ -111,7 +111,7 @@ def _run_end(analysis: Analysis, begin: int) -> int:
     return at
 
 
-@lru_cache(maxsize=64)
+@text_cache(64)
 def _weights(text: str) -> dict[str, float]:
     """Return the weight of each word of the noun phrases of a text. Those of the best statement count more."""
     weights: dict[str, float] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from ebbtide.language.builtin.candidates import candidates
@@ -17,6 +16,7 @@ from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.telling import BACKGROUND, DECIDING, names_something
 from ebbtide.language.builtin.tokens import Candidate
 from ebbtide.language.builtin.word_lists import ordered_list, words
+from ebbtide.text_caches import text_cache
 
 FRAMES = words("news update question questions favour favor idea surprise thing things word story request")
 """Nouns that only introduce the next statement: there's news."""
@@ -46,7 +46,7 @@ class Worth(NamedTuple):
     is_hollow: bool
 
 
-@lru_cache(maxsize=64)
+@text_cache(64)
 def order_of(text: str) -> tuple[int, ...]:
     """Return the parts in the order in which they are kept, each behind the one that it depends on."""
     parts, places = analyse(text).parts, places_of(text)
@@ -70,7 +70,7 @@ def places_of(text: str) -> list[float]:
     return places
 
 
-@lru_cache(maxsize=64)
+@text_cache(64)
 def worths_of(text: str) -> tuple[Worth, ...]:
     """Return the worth of each statement. Decisions and the first statement count most, small talk least."""
     analysis = analyse(text)

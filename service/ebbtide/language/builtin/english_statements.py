@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_english as lexicon
@@ -14,6 +13,7 @@ from ebbtide.language.builtin.negation import is_negation
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.tokens import Token, tokens_of
 from ebbtide.language.builtin.word_lists import words
+from ebbtide.text_caches import text_cache
 
 _CLOSING = frozenset(".!?…")
 _REFERRING = words("it its they theyre he hes she shes that thats this these those his her their them")
@@ -51,7 +51,7 @@ class Analysis(NamedTuple):
     closing: Sequence[int]
 
 
-@lru_cache(maxsize=64)
+@text_cache(64)
 def analyse(text: str) -> Analysis:
     """Return the statements and parts of an English text, from a cache."""
     tokens = tokens_of(text)

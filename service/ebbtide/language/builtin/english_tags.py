@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.tokens import Token
 from ebbtide.language.builtin.word_lists import word_list, words
+from ebbtide.text_caches import text_cache
 
 _TIME = lexicon.MONTHS | lexicon.WEEKDAYS
 
@@ -71,7 +71,7 @@ def context(token: Token, kind: str) -> str:
     return "comma" if token.text in "-–/&," else kind
 
 
-@lru_cache(maxsize=2048)
+@text_cache(2048)
 def normal(text: str) -> str:
     """Fold case and curly apostrophes, as in the word lists."""
     return text.replace("’", "'").casefold()

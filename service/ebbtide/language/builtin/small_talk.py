@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
+from ebbtide.text_caches import text_cache
 
 # Words without content of their own.
 _FUNCTION_WORDS = words_english.FUNCTION_WORDS | words("n't 's who what")
@@ -57,7 +57,7 @@ _QUESTION_ENDS = ("?", "？")
 _COURTESY_CHARS_MAX = 160
 
 
-@lru_cache(maxsize=512)
+@text_cache(512)
 def is_courtesy(text: str) -> bool:
     """Return whether a text consists only of courtesies, praise, assent and called names."""
     if len(text) > _COURTESY_CHARS_MAX or _has_content_word(text):

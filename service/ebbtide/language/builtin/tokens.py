@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ebbtide.heap import fresh_pages
@@ -26,6 +25,7 @@ from ebbtide.language.builtin.words_chinese import (
     SURNAMES,
     VERBS,
 )
+from ebbtide.text_caches import text_cache
 
 
 class Token(NamedTuple):
@@ -161,8 +161,7 @@ def chinese_words(text: str) -> list[str]:
     return words
 
 
-@lru_cache(maxsize=512)
-def _tagged(text: str) -> tuple[tuple[str, str], ...]:
+def _tag(text: str) -> tuple[tuple[str, str], ...]:
     """Tag a run of Han characters. Split guessed words that include a function word (课是, 我养)."""
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
@@ -278,6 +277,9 @@ def _is_greedy(word: str, tag: str) -> bool:
     )
 
 
+_tagged = text_cache(512)(_tag)
+
+
 def _date_tag(before: str, word: str, tag: str) -> str:
     """Return the tag of two words that are one date (六月 + 二号, 下 + 周二), or an empty text."""
     if _MONTH_NAME.fullmatch(before) and _DAY.fullmatch(word):
@@ -285,7 +287,7 @@ def _date_tag(before: str, word: str, tag: str) -> str:
     return "t" if tag == "t" and before in _PERIODS and word[0] in "周月星礼" else ""
 
 
-@lru_cache(maxsize=64)
+@text_cache(64)
 def tokens_of(text: str) -> tuple[Token, ...]:
     """Return the tokens of a text from a cache."""
     return tuple(tokenize(text))
@@ -302,7 +304,7 @@ def tokenize(text: str) -> list[Token]:
         if kind == "han":
             at = start
             run = text[start:end]
-            for word, tag in _tagged(run) if len(run) <= _CACHED_MAX else _tagged.__wrapped__(run):
+            for word, tag in _tagged(run) if len(run) <= _CACHED_MAX else _tag(run):
                 tokens.append(Token(word, at, at + len(word), tag))
                 at += len(word)
         else:
