@@ -40,6 +40,7 @@ async def states(call: Caller) -> dict[str, str]:
             {"Rex": "superseded", "a dog": "superseded"},
         ),
         (("我养了一只狗。", "我的狗旺财死了。"), {"一只狗": "superseded"}),
+        (("我养了一只狗，叫旺财。", "旺财死了。"), {"一只狗": "superseded", "旺财": "superseded"}),
         (("I have a dog.", "My dog Rex died in May."), {"a dog": "superseded", "Rex": "superseded"}),
         (
             ("I have a dog called Max.", "My dog Rex died."),

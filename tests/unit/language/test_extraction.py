@@ -511,8 +511,20 @@ def test_a_relative_who_may_be_one_of_several_needs_a_name(text: str) -> None:
 
 
 def test_a_clause_after_a_pet_is_not_about_the_speaker() -> None:
-    """The name of a pet is not the name of the user."""
-    assert [(one.slot, one.object) for one in extract("我养了一只猫，叫小白。")] == [("pet", "一只猫")]
+    """The name of a pet is a pet, and not the name of the user."""
+    for text, values in {
+        "我养了一只猫，叫小白。": ["一只猫", "小白"],
+        "我们养了只仓鼠叫涡轮，它很胖。": ["仓鼠", "涡轮"],
+        "我养了一只狗，它名字叫旺财，我很爱它。": ["一只狗", "旺财"],
+        "我养了一只狗，叫得很凶。": ["一只狗"],
+        "我养了一只猫，叫声很大。": ["一只猫"],
+        "我养了一只狗，叫人头疼。": ["一只狗"],
+        "我养了一只狗，叫朋友照顾。": ["一只狗"],
+        "我养了两只猫，叫白和黑。": ["两只猫"],
+    }.items():
+        assert [(one.slot, one.object) for one in extract(text)] == [("pet", value) for value in values]
+    assert extract("我不再养狗了，叫旺财。")[0].negated
+    assert len(extract("我不再养狗了，叫旺财。")) == 1
     assert extract("我养了一只鬃狮蜥，叫谢尔顿。") == []
 
 

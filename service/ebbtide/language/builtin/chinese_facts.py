@@ -130,6 +130,12 @@ _CALLED_OFF: Final = re.compile(
 )
 """A plan that will not happen: 不去奥斯陆了."""
 _CANCELLED: Final = re.compile(r"(?:我们?|咱们?)?取消了(?P<o>[^，。]{2,12})$")
+_PET_NAME: Final = re.compile(
+    r"(?:它的?)?(?:(?:名字)?叫做?|名叫|[取起]名叫?)(?P<o>[^人春声唤嚷得起个].{1,12}?)$"
+)
+"""The name of a pet, after the words for it: 我养了一只狗，叫旺财."""
+_PET_CALLED: Final = re.compile(r".{3,16}?(?=名?叫)")
+"""The words for a pet before its name in the same clause: 我养了只猫叫吐司."""
 _PET: Final = "|".join(word for word, slot in RELATIVES.items() if slot == "pet")
 _DIED: Final = re.compile(
     rf"(?:我们?家?的?)?(?:(?P<o>{_PET})|(?:{_PET})?(?P<o2>[^，。我]{{1,6}}?))"
@@ -212,10 +218,14 @@ def findings(
     is_bare = is_first and bool(clauses) and _NO_SUBJECT.match(sentence, clauses[0][0]) is not None
     if is_bare:
         topic = _Topic("我", clauses[0][0])
+    pet: Finding | None = None
     for (begin, end), is_asked in zip(clauses, asked, strict=False):
         if is_asked:
             break
         found, topic = _in_clause(sentence[begin:end], begin, topic, people)
+        if pet is not None and not found:
+            found = _pet_name(sentence[begin:end], begin, pet)
+        pet = next((one for one in found if one.slot == "pet" and not one.is_negated), None)
         if is_bare and begin == clauses[0][0] and any(one.slot not in _CHANGED for one in found):
             break
         for one in found:
@@ -295,7 +305,7 @@ def _in_clause(clause: str, begin: int, topic: _Topic | None, people: Collection
         start = next(
             place for place in (subject.start("home"), subject.start("of"), subject.end()) if place >= 0
         )
-        found = _predicates(clause, start, begin, own)
+        found = _predicates(clause, start, begin, own) or _called_pet(clause, start, begin)
         if _PARTED.match(clause, subject.end()) and not _WISH.search(clause):
             found.append(Finding(begin, end, "我", "partner", "", is_negated=True))
         if _KEPT.search(clause) or any(one.slot == "pet" for one in found):
@@ -344,6 +354,27 @@ def _about_relative(clause: str, begin: int, kin: re.Match[str]) -> _Found:
         return found + favourite, None
     topic = _Topic(subject, begin)
     return found + _predicates(clause, at, begin, topic), topic
+
+
+def _called_pet(clause: str, at: int, begin: int) -> list[Finding]:
+    """Return a pet and its name of one clause: 我养了只猫叫吐司."""
+    called = _PET_CALLED.match(clause, at)
+    if called is None:
+        return []
+    found = _predicates(clause[: called.end()], at, begin, _Topic("我", begin))
+    if [one.slot for one in found] != ["pet"] or found[0].is_negated:
+        return []
+    name = _pet_name(clause[called.end() :], begin + called.end(), found[0])
+    return [*found, *name] if name else []
+
+
+def _pet_name(clause: str, begin: int, pet: Finding) -> list[Finding]:
+    """Return the name of a pet in the words after it. Several names would be pets of one quote, and die together."""
+    match = _PET_NAME.match(clause)
+    name = match["o"] if match else ""
+    if not is_given(name) or not _is_noun(name) or _BETWEEN_VALUES.search(name):
+        return []
+    return [Finding(pet.begin, begin + len(clause), "我", "pet", name, "relation")]
 
 
 def _is_noun(text: str) -> bool:
