@@ -19,7 +19,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from ebbtide.cli.mcp_bridge import Bridge
+from ebbtide.cli.mcp_bridge import REVISION, Bridge
 from ebbtide.language.port import Segment
 from ebbtide.mcp.declarations import INSTRUCTIONS
 from ebbtide.verbs.service import Service
@@ -461,3 +461,58 @@ def test_the_bridge_answers_what_it_cannot_pass_on() -> None:
         (2, "No."),
         ("a", "The daemon does not answer: ConnectError."),
     ]
+
+
+HALF = '{"name":"recall","arguments":{"query":"tea \\ud83d"}}'
+"""The parameters of a call that contain half a character, as programs that cut texts send them."""
+
+UNREADABLE = {
+    1: f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{HALF}}}',
+    2: '{"jsonrpc":"2.0","id":2,"method":"\\ud83d","params":{"_meta":{"%s":"2026-07-28"}}}',
+    3: '{"jsonrpc":"2.0","id":3,"method":"ping","params":{"_meta":{"%s":"\\r\\nX: y"}}}',
+    4: '{"jsonrpc":"2.0","id":4,"method":"ping","params":{"_meta":{"%s":["林"]}}}',
+    5: '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"recall","arguments":{"query":NaN}}}',
+    6: '{"jsonrpc":"2.0","id":6,"method":7}',
+}
+
+
+async def test_the_bridge_answers_hostile_messages_and_continues(tmp_path: Path) -> None:
+    """Every request gets an answer with its id, and later messages are answered."""
+    lines = [text.replace("%s", REVISION).encode() for text in UNREADABLE.values()]
+    lines += [b"[" * 200_000, b"\xff", b"5", b"\xef\xbb\xbf" + json.dumps({**PING, "id": "last"}).encode()]
+    output = io.BytesIO()
+    async with site(tmp_path) as (_, url):
+        with httpx.Client(timeout=60) as http:
+            await asyncio.to_thread(Bridge(http, url + ANN, output).run, lines)
+    replies = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert len(replies) == len(lines)
+    by_id = {one["id"]: one for one in replies}
+    assert by_id.keys() == {*UNREADABLE, None, "last"}
+    assert by_id["last"]["result"] == {}
+    for number in (1, 2, 6):
+        assert "error" in by_id[number]
+    assert by_id[5]["result"]["isError"]
+
+
+async def test_many_memories_are_forgotten_in_one_call(tmp_path: Path) -> None:
+    """A call takes 1-100 ids; more are refused with the number that is allowed."""
+    ids = [f"n{number}" for number in range(1, 102)]
+    async with site(tmp_path) as (_, url), client(url + ANN) as one:
+        await called(one, "remember", text="I like tea.")
+        done = await called(one, "forget", ids=ids[:100])
+        assert len(done.structured_content["deleted"] + done.structured_content["not_found"]) == 100
+        refused = await one.call_tool("forget", {"ids": ids})
+        assert refused.is_error and "at most 100 items" in text_of(refused)
+
+
+async def test_addresses_of_results_are_urls_for_every_agent(tmp_path: Path) -> None:
+    """The agent in the address of a result is percent-encoded."""
+    name = "林 月#1&x"
+    async with site(tmp_path) as (service, url):
+        async with client(f"{url}/v1/agents/{quote(name, safe='')}/mcp") as one:
+            await called(one, "remember", text="I like jasmine tea.")
+            await settle(service, name, passes=False)
+        async with client(f"{url}/v1/agents/{quote(name, safe='')}/mcp?tools=search-fetch") as one:
+            [result] = (await called(one, "search", query="jasmine tea")).structured_content["results"]
+            assert result["url"] == f"ebbtide://memories/{result['id']}?agent={quote(name, safe='')}"
+            assert (await one.read_resource(result["url"])).contents

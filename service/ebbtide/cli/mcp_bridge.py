@@ -1,7 +1,7 @@
 """The bridge between an MCP client on standard input and output and the daemon's MCP server over HTTP.
 
 Each line is a message of JSON-RPC. A request is sent to the daemon as it is, with the headers that the revision wants,
-and its response is one line of output. Nothing else is written to standard output.
+and its response is one line of output, with the id of the request. Nothing else is written to standard output.
 """
 
 from __future__ import annotations
@@ -50,34 +50,35 @@ class Bridge:
                 if not line.strip():
                     continue
                 try:
-                    message = json.loads(line)
-                except ValueError:
+                    text = line.decode("utf-8-sig").strip()
+                    message = json.loads(text)
+                except (ValueError, RecursionError):
                     self._write(_error(None, PARSE_ERROR, "The line is no JSON."))
                     continue
                 if isinstance(message, dict) and message.get("method") == "initialize":
                     # The messages after it need the revision.
-                    self._pass_on(message)
+                    self._pass_on(message, text)
                 else:
-                    pool.submit(self._pass_on, message)
+                    pool.submit(self._pass_on, message, text)
 
-    def _pass_on(self, message: Any) -> None:
-        is_answered = isinstance(message, dict) and "method" in message and "id" not in message
+    def _pass_on(self, message: Any, text: str) -> None:
+        is_notification = isinstance(message, dict) and "method" in message and "id" not in message
         number = message.get("id") if isinstance(message, dict) else None
         try:
-            response = self._client.post(self._url, json=message, headers=self._headers(message))
+            response = self._client.post(self._url, content=text.encode(), headers=self._headers(message))
         except httpx.HTTPError as error:
-            if not is_answered:
+            if not is_notification:
                 self._write(
                     _error(number, SERVER_ERROR, f"The daemon does not answer: {type(error).__name__}.")
                 )
             return
-        if is_answered:
+        if is_notification:
             return
         self._write(self._reply(message, number, response))
 
     def _headers(self, message: Any) -> dict[str, str]:
         """Return the headers that repeat parts of a message, so that they must agree with it."""
-        headers = {"Accept": "application/json, text/event-stream"}
+        headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
         if not isinstance(message, dict):
             return headers
         parameters = message.get("params")
@@ -85,8 +86,8 @@ class Bridge:
         meta = parameters.get("_meta")
         stated = meta.get(REVISION) if isinstance(meta, dict) else None
         method, revision = str(message.get("method", "")), stated or self._revision
-        if revision:
-            headers["MCP-Protocol-Version"] = str(revision)
+        if isinstance(revision, str) and _PLAIN.fullmatch(revision):
+            headers["MCP-Protocol-Version"] = revision
         if stated:
             headers["Mcp-Method"] = _encoded(method)
             name = parameters.get(NAMED_BY.get(method, ""))
@@ -104,6 +105,9 @@ class Bridge:
             details = reply.get("error", {}) if isinstance(reply, dict) else {}
             text = details.get("message") or f"The daemon answered {response.status_code}."
             return _error(number, SERVER_ERROR, text)
+        if reply.get("id") is None:
+            # The daemon could not read the message, and the client waits for the id.
+            reply["id"] = number
         if isinstance(message, dict) and message.get("method") == "initialize":
             self._revision = (reply.get("result") or {}).get("protocolVersion", "")
         return reply
@@ -116,10 +120,13 @@ class Bridge:
 
 
 def _encoded(text: str) -> str:
-    """Return a header value; one that HTTP cannot carry is encoded as MCP defines."""
+    """Return a header value; one that HTTP cannot carry is encoded as MCP defines.
+
+    The daemon refuses a message with half a character, so a question mark for it does no harm.
+    """
     if _PLAIN.fullmatch(text) and text == text.strip() and not text.startswith("=?base64?"):
         return text
-    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+    return f"=?base64?{base64.b64encode(text.encode(errors='replace')).decode()}?="
 
 
 def _error(number: Any, code: int, text: str) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
+from urllib.parse import quote
 
 from ebbtide.errors import EbbtideError, NotFound
 from ebbtide.ids import AgentId, message_number
@@ -252,7 +253,7 @@ def _lines(nodes: Sequence[NodeInfo]) -> str:
 
 
 def _address(session: Session, memory_id: str) -> str:
-    return f"ebbtide://memories/{memory_id}?agent={session.agent_id}"
+    return f"ebbtide://memories/{memory_id}?agent={quote(session.agent_id, safe='')}"
 
 
 async def _search(session: Session, given: Mapping[str, Any]) -> Answer:

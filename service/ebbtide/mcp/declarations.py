@@ -160,6 +160,7 @@ FORGET = McpTool(
                 is_required=True,
                 aliases=("id", "memory_ids", "memories", "node_ids", "编号"),
                 max_chars=40,
+                max_items=100,
             ),
         ),
         {"ids": [IDS]},

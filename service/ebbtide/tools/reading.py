@@ -303,8 +303,9 @@ def _texts(reading: Reading, parameter: Parameter, value: Any) -> list[str] | No
     if not isinstance(value, list):
         reading.notice(f"{parameter.name}: one value read as a list")
         value = LIST_ENDS.split(value) if parameter.choices and isinstance(value, str) else [value]
-    if len(value) > MAX_ITEMS:
-        reading.refuse(parameter.name, f"{len(value)} items", f"at most {MAX_ITEMS} items", "TOO_MANY_ITEMS")
+    if len(value) > parameter.max_items:
+        allowed = f"at most {parameter.max_items} items"
+        reading.refuse(parameter.name, f"{len(value)} items", allowed, "TOO_MANY_ITEMS")
     present = [one for one in value if _present(one) is not None]
     if any(isinstance(one, list) for one in present):
         reading.refuse(parameter.name, "not texts", _allowed(parameter), "WRONG_TYPE")

@@ -21,7 +21,7 @@ MAX_TEXT_CHARS = 4_000
 """Most characters of an argument, where its parameter states no other limit."""
 
 MAX_ITEMS = 50
-"""Most items of a list in an argument."""
+"""Most items of a list in an argument, where its parameter states no other limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Parameter:
     default: Any = None
     bounds: tuple[float, float] | None = None
     max_chars: int = MAX_TEXT_CHARS
+    max_items: int = MAX_ITEMS
     separator: str = ", "
     """Text between the items of a list that a model sends for one text."""
     is_strict: bool = False
