@@ -457,18 +457,26 @@ async def test_other_requests_are_relayed_untouched(tmp_path: Path) -> None:
         )
         await at.client.delete("/proxy/openai/v1/responses/r%201")
         await at.client.get("/v1/agents/ollama/ollama/api/tags")
+        got = await at.client.head("/v1/agents/ann/ollama/api/blobs/sha256:1")
+        assert (got.status_code, got.headers["etag"], got.content) == (200, "x", b"")
+        await at.client.put(f"{ANN}/x", content=b"y")
+        await at.client.patch(f"{ANN}/x", content=b"z")
         seen = [(one.method, one.target, one.body) for one in at.upstream.requests]
         assert seen == [
             ("GET", "/v1/models?limit=2&after=a%20b", b""),
             ("POST", "/v1/files", b"--x\xff"),
             ("DELETE", "/v1/responses/r%201", b""),
             ("GET", "/api/tags", b""),
+            ("HEAD", "/api/blobs/sha256:1", b""),
+            ("PUT", "/v1/x", b"y"),
+            ("PATCH", "/v1/x", b"z"),
         ]
+        assert (await at.client.options(f"{ANN}/x")).status_code == 405
         for path in ("realtime", "%2e%2e/admin", "a/%2E/b"):
             got = await at.client.get(f"{ANN}/{path}")
             assert got.status_code == (501 if path == "realtime" else 400)
             assert got.json()["error"]["type"] == "ebbtide_error"
-        assert len(at.upstream.requests) == 4
+        assert len(at.upstream.requests) == len(seen)
 
 
 HOSTILE = [

@@ -94,6 +94,9 @@ class ScriptedUpstream:
         given = {**reply.headers, "transfer-encoding": "chunked"}
         lines = [f"HTTP/1.1 {reply.status} Scripted", *(f"{k}: {v}" for k, v in given.items()), "", ""]
         writer.write("\r\n".join(lines).encode("latin-1"))
+        if method == "HEAD":
+            await writer.drain()
+            return True
         for number, part in enumerate(reply.parts, 1):
             if reply.waits is not None and number == len(reply.parts):
                 leaving = asyncio.ensure_future(self._left(reader))

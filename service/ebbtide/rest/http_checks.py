@@ -127,7 +127,7 @@ class HttpChecks:
         if scope["type"] != "http":
             return
         method = scope["method"]
-        if method == "HEAD" and supports_head(scope["path"]):
+        if method == "HEAD" and supports_head(scope["path"]) and not self._api(scope):
             # A response to HEAD is that to GET. The server knows the method from its own scope and sends no body.
             scope = {**scope, "method": "GET"}
         headers = Headers(scope=scope)

@@ -57,6 +57,9 @@ ROOTS: dict[Upstream, str] = {"openai": "openai/v1", "ollama": "ollama"}
 MAX_QUESTION_CHARS = 2_000
 """A longer message counts as a statement, even if it only asks."""
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+"""The methods of requests that are relayed; HEAD stays HEAD. Only the daemon answers OPTIONS."""
+
 REALTIME = "openai/realtime"
 
 MAX_READABLE = 40
@@ -79,7 +82,7 @@ class ProxyRoute(MeasuredRoute):
 
     def __init__(self, path: str, upstream: Upstream) -> None:
         super().__init__(f"{path}/{{rest:path}}", _Endpoint(upstream), name=f"proxy_{upstream}")
-        self.methods = {"GET", "POST", "DELETE"}
+        self.methods = set(METHODS)
         self.path = path
 
 
