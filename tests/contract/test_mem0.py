@@ -166,11 +166,40 @@ async def test_a_memory_is_added_found_corrected_and_deleted(tmp_path: Path) -> 
         assert page == {"count": 1, "next": None, "previous": None, "results": [expected]}
         change = {"text": HOME, "metadata": {"topic": "home"}, "expiration_date": None}
         changed = await at.send("PUT", f"/v1/memories/{found['id']}/", change)
-        assert changed == {**expected, "memory": HOME, "metadata": {"topic": "home"}}
+        assert changed["updated_at"] > expected["created_at"]
+        updated = {"updated_at": changed["updated_at"], "metadata": {"topic": "home"}}
+        assert changed == {**expected, **updated, "memory": HOME}
         assert await at.texts({"metadata": {"topic": {"eq": "home"}}}, {"app_id": "shop"}) == [HOME]
         await at.send("DELETE", f"/v1/memories/{found['id']}/?delete_linked=true")
         await at.refused("NODE_FORGOTTEN", 404, "GET", f"/v1/memories/{found['id']}/")
         assert (await at.listed())["count"] == 0
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{}, {"topic": "food"}, {"a": {"b": 1}}, {"a": "x" * 4070}],
+    ids=["none", "flat", "nested", "large"],
+)
+@pytest.mark.parametrize("pii", ["off", "redact"])
+async def test_an_update_has_a_time(tmp_path: Path, metadata: dict[str, Any], pii: str) -> None:
+    """Every call shows it, and the metadata of the client stays. Metadata without room for it changes without it."""
+    has_room = "a" not in metadata
+    async with api(tmp_path, memory={"pii": pii}) as at:
+        await at.add(metadata=metadata)
+        [before] = (await at.listed())["results"]
+        path = f"/v1/memories/{before['id']}/"
+        for text in ("I am vegan.", "I eat no meat."):
+            changed = await at.send("PUT", path, {"text": text})
+            assert (changed["memory"], changed["created_at"]) == (text, before["created_at"])
+            assert (changed["updated_at"] > before["updated_at"]) == has_room
+            before = changed
+        assert before["metadata"] == metadata
+        assert [await at.send("GET", path)] == (await at.listed())["results"] == [before]
+        body = {"query": "meat", "filters": {"user_id": LINYUE}}
+        [found] = (await at.send("POST", "/v3/memories/search/", body))["results"]
+        assert {**found, "score": None} == {**before, "score": None}
+        if "topic" in metadata:
+            assert await at.texts({"metadata": {"topic": "food"}}) == ["I eat no meat."]
 
 
 async def test_text_that_is_not_digested_is_a_memory_too(tmp_path: Path) -> None:

@@ -24,6 +24,12 @@ AGENT_PREFIX = "agent:"
 STORED_AS = {"agent_id": "mem0_agent_id", "app_id": "mem0_app_id"}
 """The metadata in which ids are stored that are not the agent's."""
 
+UPDATED_AT = "mem0_updated_at"
+"""The metadata in which the time of the last update is stored."""
+
+HIDDEN = frozenset({*STORED_AS.values(), UPDATED_AT})
+"""Metadata of this API's own, which clients see as other fields."""
+
 
 class Place(NamedTuple):
     """The place that an id names: an agent, and the id of a node, a message or a batch there."""
@@ -109,8 +115,8 @@ def _fields(
         "run_id": run_id or None,
         # The documentation of mem0 names it so where memories are listed.
         "session_id": run_id or None,
-        "metadata": {name: value for name, value in metadata.items() if name not in STORED_AS.values()},
+        "metadata": {name: value for name, value in metadata.items() if name not in HIDDEN},
         "categories": [],
         "created_at": time,
-        "updated_at": time,
+        "updated_at": metadata.get(UPDATED_AT, time),
     }

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ebbtide.errors import NotFound, Precondition
+from ebbtide.errors import InvalidRequest, NotFound, Precondition
 from ebbtide.ids import message_number
 from ebbtide.mem0.call import FLUSH_MS, Call, Plan, planned
-from ebbtide.mem0.memories import STORED_AS, Place, from_id, no_memory, of_message, of_node
+from ebbtide.mem0.memories import STORED_AS, UPDATED_AT, Place, from_id, iso, no_memory, of_message, of_node
 from ebbtide.mem0.reading import read_update
-from ebbtide.verbs.inspect import NodeInfo
+from ebbtide.verbs.inspect import NodeDetail, NodeInfo
 from ebbtide.verbs.messages import MessageInfo
 from ebbtide.verbs.paging import to_token
 
@@ -44,14 +44,31 @@ async def correct_memory(call: Call, place: Place, correction: Mapping[str, Any]
         place = Place(place.agent_id, nodes[0])
     if not correction:
         return await get_memory(call, place)
-    fields = dict(correction)
-    if "metadata" in fields:
+    node = await call.perform(place.agent_id, "GetNode", node_id=place.own_id)
+    held: Mapping[str, Any] = next((one.metadata for one in node.sources if one.metadata), {})
+    metadata = correction.get("metadata")
+    if metadata is not None:
         # The ids are stored with the metadata; the client has not seen them there.
-        node = await call.perform(place.agent_id, "GetNode", node_id=place.own_id)
-        held: Mapping[str, Any] = next((one.metadata for one in node.sources if one.metadata), {})
-        fields["metadata"] |= {name: held[name] for name in STORED_AS.values() if name in held}
-    done = await call.perform(place.agent_id, "UpdateNode", node_id=place.own_id, **fields)
+        metadata = {**metadata, **{name: held[name] for name in STORED_AS.values() if name in held}}
+    dated = {**(held if metadata is None else metadata), UPDATED_AT: iso(call.service.clock.now_ms())}
+    content = correction.get("content")
+    try:
+        done = await _updated(call, place, content, dated)
+    except InvalidRequest as error:
+        if not any(one.field.startswith("metadata") for one in error.violations):
+            raise
+        # Large metadata has no room for the time, and nested metadata cannot be stored again.
+        done = await _updated(call, place, content, metadata)
     return of_node(place.agent_id, done)
+
+
+async def _updated(
+    call: Call, place: Place, content: str | None, metadata: Mapping[str, Any] | None
+) -> NodeDetail:
+    given = {"content": content, "metadata": metadata}
+    fields = {name: value for name, value in given.items() if value is not None}
+    done: NodeDetail = await call.perform(place.agent_id, "UpdateNode", node_id=place.own_id, **fields)
+    return done
 
 
 async def delete(call: Call) -> Plan:
