@@ -35,9 +35,40 @@ class Node:
     name: str
     peers: NodePeers
     owner: str
+    version: int = 0
     moving: asyncio.Event | None = None
+    newest: tuple[int, str] = (0, "")
+    """The version of the table of slots and the owner in it, which the node has not read yet."""
     served: list[Any] = field(default_factory=list)
     disconnected: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass
+class Knowledge:
+    """What one node knows of the others."""
+
+    name: str
+    nodes: dict[str, Node]
+    addresses: dict[str, Place]
+
+    @property
+    def version(self) -> int:
+        return self.nodes[self.name].version
+
+    def owner_name(self, _: str) -> str:
+        return self.nodes[self.name].owner
+
+    def places(self) -> dict[str, Place]:
+        return self.addresses
+
+    async def settle(self, _: str) -> None:
+        if (moving := self.nodes[self.name].moving) is not None:
+            await moving.wait()
+
+    async def catch_up(self, version: int) -> None:
+        node = self.nodes[self.name]
+        if node.version < version <= node.newest[0]:
+            node.version, node.owner = node.newest
 
 
 @pytest.fixture
@@ -46,16 +77,9 @@ async def nodes() -> AsyncIterator[dict[str, Node]]:
     places: dict[str, Place] = {}
     found: dict[str, Node] = {}
 
-    def node_of(name: str) -> Node:
-        async def settle(_: str) -> None:
-            if found[name].moving is not None:
-                await found[name].moving.wait()
-
-        peers = NodePeers(name, SECRET, lambda _: found[name].owner, lambda: places, settle)
-        return Node(name, peers, "b" if name == "a" else "c")
-
     for name in NAMES:
-        found[name] = node = node_of(name)
+        peers = NodePeers(name, SECRET, Knowledge(name, found, places))
+        found[name] = node = Node(name, peers, "b" if name == "a" else "c")
         for kind in (RestHead, CallHead, VerbHead):
             node.peers.answer(kind, answering(node))
         places[name] = Place(f"127.0.0.1:{await node.peers.listen('127.0.0.1', 0)}", name)
@@ -115,6 +139,22 @@ async def text_of(exchange: Exchange) -> bytes:
         text += part.data
         if not part.more:
             return text
+
+
+async def test_a_node_that_has_not_read_that_it_owns_the_agent_reads_it(nodes: dict[str, Node]) -> None:
+    """It would pass the request back to the node that had the agent before, which refuses it."""
+    first, other, owner = nodes["a"], nodes["b"], nodes["c"]
+    first.owner, first.version = "c", 5
+    owner.owner, owner.version, owner.newest = "b", 4, (5, "c")
+    for number in range(2):
+        head = VerbHead("Flush", f"{number} ".encode(), b"", "ann")
+        assert (await first.peers.request(first.peers.owner_of("ann"), head)).body == f"{number} c".encode()
+    assert not other.served
+    # The version is written once for each connection.
+    owner.newest, first.version = (6, "b"), 6
+    assert (
+        await first.peers.request(first.peers.owner_of("ann"), VerbHead("Flush", b"", b"", "ann"))
+    ).body == b"b"
 
 
 async def test_a_node_that_gave_the_agent_away_passes_requests_on(nodes: dict[str, Node]) -> None:

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keys import ID_LENGTH, Key
+from ebbtide.cluster.checking import FixedRouting
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import Kind, Record, Refused
 from ebbtide.cluster.names import Names
@@ -43,10 +44,6 @@ from tests.support.in_process import service_in, tell
 from tests.support.log_servers import free_ports
 
 SUBJECT = "test.state.api_keys"
-
-
-async def at_once(_: str) -> None:
-    """Do not wait for an agent that moves."""
 
 
 class Documents:
@@ -204,7 +201,7 @@ async def test_readiness_and_metrics_are_those_of_the_node(tmp_path: Path) -> No
     cluster.settle()
     async with service_in(tmp_path) as service:
         others = {"b": Place("127.0.0.1:1", "")}
-        service.peers = NodePeers("a", b"x" * 16, lambda _: "a", lambda: others, at_once)
+        service.peers = NodePeers("a", b"x" * 16, FixedRouting("a", others))
         service.cluster = cluster.processes[0].membership
         readiness = await perform(service, OPERATIONS["GetReadiness"], Request())
         assert (readiness.status, readiness.reasons) == ("ready", [])

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cluster.checking import FixedRouting
 from ebbtide.cluster.log import Kind
 from ebbtide.errors import EbbtideError
 from ebbtide.forwarding.nodes import NodePeers, Place
@@ -409,11 +410,7 @@ async def test_a_connection_without_the_secret_is_refused(cluster: Cluster) -> N
     """A process that does not know the secret of the cluster gets no connection to a node."""
     places = {node.name: Place(f"127.0.0.1:{node._settings['CLUSTER__PORT']}", "") for node in cluster.nodes}
     for secret, is_right in ((cluster.secret.read_bytes(), True), (b"another secret, long enough", False)):
-
-        async def at_once(_: str) -> None:
-            pass
-
-        peers = NodePeers("stranger", secret, lambda _: "e1", lambda: places, at_once)
+        peers = NodePeers("stranger", secret, FixedRouting("e1", places))
         try:
             if is_right:
                 (await peers.connect(peers.owner_of("ann"))).close()

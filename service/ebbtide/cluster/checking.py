@@ -85,6 +85,29 @@ class Reading:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class FixedRouting:
+    """Where agents and nodes are, for a process that is no node: one owner of every agent."""
+
+    owner: str
+    found: dict[str, Place]
+    version: int = 0
+
+    def owner_name(self, _: str) -> str:
+        """Return the owner."""
+        return self.owner
+
+    def places(self) -> dict[str, Place]:
+        """Return the places of the nodes, by name."""
+        return self.found
+
+    async def settle(self, _: str) -> None:
+        """Do not wait."""
+
+    async def catch_up(self, _: int) -> None:
+        """Do not wait."""
+
+
 class Checker:
     """Checks agents of one cluster."""
 
@@ -127,11 +150,7 @@ class Checker:
         """Return the digests of the file of an agent. Raise the error of its owner."""
         nodes = await asyncio.to_thread(read_nodes, self._servers, self._names, self._settings.lease_s, ())
         places = {node["name"]: Place(node["address"], "") for node in nodes}
-
-        async def settle(_: str) -> None:
-            pass
-
-        peers = NodePeers("", self._secret, lambda _: owner, lambda: places, settle)
+        peers = NodePeers("", self._secret, FixedRouting(owner, places))
         try:
             async with asyncio.timeout(ANSWER_S):
                 head = VerbHead(DIGEST_FILE, b"", b"", agent_id)

@@ -215,6 +215,11 @@ class Membership:
         return self._table
 
     @property
+    def table_version(self) -> int:
+        """The version of that table; a later one is larger. 0 before the first."""
+        return self._table_sequence
+
+    @property
     def nodes(self) -> dict[str, NodeInfo]:
         """The live nodes by name, with this one."""
         return {self._info.name: self._info} | {name: self._others[name].info for name in self._live_others()}

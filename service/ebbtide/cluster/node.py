@@ -56,6 +56,9 @@ SWEEP_S = 60.0
 MOVE_TIMEOUT_S = 2.0
 """How long a request waits for an agent that is moving."""
 
+LOOK_S = 0.1
+"""Pause between two looks while it waits."""
+
 WATCH_S = 10.0
 """Pause between two looks at the copies of the log."""
 
@@ -121,7 +124,7 @@ class ClusterNode:
         )
         self.membership.on_moved = self.metrics.moved
         self.erased_log = ErasedLog(self._servers, self._names, Timing(settings.append_timeout_s))
-        self.peers = NodePeers(self.name, self._secret, self._owner_name, self._places, self._settle)
+        self.peers = NodePeers(self.name, self._secret, self)
         self._admit(self._names.master_key, master_fingerprint, "encryption.master_key_file")
         self._admit(self._names.secret, fingerprint(self._secret), "cluster.secret_file")
         answered(lambda: self.membership.refuse_namesake(previous_life))
@@ -188,27 +191,54 @@ class ClusterNode:
             except (NoAnswer, EbbtideError, OSError) as error:
                 get_log("cluster").warning("copies not removed", exc_info=error)
 
-    def _owner_name(self, agent_id: str) -> str:
-        return self.membership.table.owners[self._slot(agent_id)]
-
     def _slot(self, agent_id: str) -> int:
         return slot_of(directory_name(AgentId(agent_id)), self._names.slot_count)
 
-    async def _settle(self, agent_id: str) -> None:
+    # --- where agents and nodes are ----------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The version of the table of slots that this node has read."""
+        return self.membership.table_version
+
+    def owner_name(self, agent_id: str) -> str:
+        """Return the name of the node that owns an agent; empty if there is none."""
+        return self.membership.table.owners[self._slot(agent_id)]
+
+    def places(self) -> dict[str, Place]:
+        """Return the places of the live nodes, by name."""
+        return {name: Place(info.address, info.life) for name, info in self.membership.nodes.items()}
+
+    async def settle(self, agent_id: str) -> None:
         """Wait a moment while an agent is moving from or to this node."""
         slot = self._slot(agent_id)
+
+        def is_settled() -> bool:
+            return self.membership.table.owners[slot] not in ("", self.name) or self.membership.accepts(slot)
+
+        await self._until(is_settled)
+
+    async def catch_up(self, version: int) -> None:
+        """Wait a moment until this node has read a version of the table of slots."""
+
+        def is_current() -> bool:
+            if self.version >= version:
+                return True
+            self.membership.wake()
+            return False
+
+        await self._until(is_current)
+
+    async def _until(self, is_true: Callable[[], bool]) -> None:
+        """Wait until something is true of the slots, at most for the time of a move."""
         deadline_s = time.monotonic() + MOVE_TIMEOUT_S
         while not self._stopped.is_set() and not self.membership.is_fenced:
             change = self._moved.next_notification()
-            if self.membership.table.owners[slot] not in ("", self.name) or self.membership.accepts(slot):
-                return
             left_s = deadline_s - time.monotonic()
-            if left_s <= 0:
+            if is_true() or left_s <= 0:
                 return
-            await change.wait(left_s)
-
-    def _places(self) -> dict[str, Place]:
-        return {name: Place(info.address, info.life) for name, info in self.membership.nodes.items()}
+            # A read of the table may have been stale.
+            await change.wait(min(left_s, LOOK_S))
 
     # --- life --------------------------------------------------------------------------------------
 

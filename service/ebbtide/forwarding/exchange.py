@@ -38,6 +38,12 @@ class Proof(msgspec.Struct, frozen=True, tag="proof", array_like=True):
     mac: bytes
 
 
+class Seen(msgspec.Struct, frozen=True, tag="seen", array_like=True):
+    """Before a head, between nodes: the version of the table of slots by which the sender chose the receiver."""
+
+    version: int
+
+
 class RestHead(msgspec.Struct, frozen=True, tag="rest", array_like=True):
     """The head of an HTTP request. Its body follows in parts."""
 
@@ -136,6 +142,7 @@ Frame = (
     Taken
     | Hello
     | Proof
+    | Seen
     | RestHead
     | RestStart
     | Part
@@ -169,6 +176,8 @@ class Exchange(asyncio.Protocol):
         self._is_full = False
         self.max_frame_bytes = 0
         """The largest frame that is read, 0: any. A larger one closes the connection."""
+        self.seen = 0
+        """The version of the table of slots that was last written to the other side."""
         self.lost = asyncio.Event()
         """Set once the connection is closed by either side."""
 

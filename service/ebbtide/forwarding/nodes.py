@@ -12,11 +12,11 @@ import hashlib
 import hmac
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
 from ebbtide.errors import EbbtideError, agent_moving
-from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Hello, Proof
+from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Hello, Proof, Seen
 from ebbtide.forwarding.peers import Peers
 from ebbtide.ids import MAX_AGENT_ID_LENGTH
 from ebbtide.telemetry import get_log, in_background
@@ -37,47 +37,63 @@ class Place(NamedTuple):
     life: str
 
 
+class Routing(Protocol):
+    """Where agents and nodes are, as one node knows it."""
+
+    @property
+    def version(self) -> int:
+        """The version of the table of slots that the node has read."""
+        ...
+
+    def owner_name(self, agent_id: str) -> str:
+        """Return the name of the node that owns an agent; empty if there is none."""
+        ...
+
+    def places(self) -> Mapping[str, Place]:
+        """Return the places of the live nodes, by name."""
+        ...
+
+    async def settle(self, agent_id: str) -> None:
+        """Wait a moment while an agent is moving."""
+        ...
+
+    async def catch_up(self, version: int) -> None:
+        """Wait a moment until the node has read this version of the table of slots."""
+        ...
+
+
 class NodePeers(Peers):
     """The nodes of a cluster, as one of them uses them. An index is given to each name when it is first seen."""
 
     own = 0
 
-    def __init__(
-        self,
-        node: str,
-        secret: bytes,
-        owner_name: Callable[[str], str],
-        places: Callable[[], Mapping[str, Place]],
-        settle: Callable[[str], Awaitable[None]],
-    ) -> None:
-        """`owner_name` returns the owner of an agent, or an empty text; `places` those of the live nodes.
-
-        `settle` waits a moment while an agent is moving.
-        """
+    def __init__(self, node: str, secret: bytes, routing: Routing) -> None:
         super().__init__()
         self._secret = secret
-        self._owner_name = owner_name
-        self._places = places
-        self._settle = settle
+        self._routing = routing
         self._known: dict[int, Place] = {}
         self._names = [node]
         self._server: asyncio.Server | None = None
 
     def owner_of(self, agent_id: str) -> int:
         """Return the index of the node that owns an agent; the own one if there is none, or the id is invalid."""
-        name = self._owner_name(agent_id) if _has_directory(agent_id) else ""
+        name = self._routing.owner_name(agent_id) if _has_directory(agent_id) else ""
         return self._index(name or self._names[0])
 
     async def owner(self, agent_id: str) -> int:
         """Return the same, once an agent that is moving has moved."""
         if _has_directory(agent_id):
-            await self._settle(agent_id)
+            await self._routing.settle(agent_id)
         return self.owner_of(agent_id)
+
+    async def catch_up(self, version: int) -> None:
+        """Wait a moment until this node has read a version of the table of slots."""
+        await self._routing.catch_up(version)
 
     @property
     def others(self) -> list[int]:
         """The indices of the other live nodes."""
-        return [index for index in map(self._index, self._places()) if index != self.own]
+        return [index for index in map(self._index, self._routing.places()) if index != self.own]
 
     def _index(self, name: str) -> int:
         if name not in self._names:
@@ -92,7 +108,7 @@ class NodePeers(Peers):
 
     async def connect(self, peer: int) -> Exchange:
         """Return an idle or a new connection to a node. Raise AGENT_MOVING."""
-        place = self._places().get(self._names[peer])
+        place = self._routing.places().get(self._names[peer])
         if place is None:
             raise self.unreachable()
         if self._known.get(peer) != place:
@@ -100,7 +116,15 @@ class NodePeers(Peers):
             for exchange in self._idle.pop(peer, []):
                 exchange.abort()
             self._known[peer] = place
-        return await super().connect(peer)
+        version, exchange = self._routing.version, await super().connect(peer)
+        if version > exchange.seen:
+            # The other node may not have read yet that it owns the agent.
+            exchange.seen = version
+            try:
+                await exchange.write(Seen(version))
+            except ConnectionLost:
+                raise self.unreachable() from None
+        return exchange
 
     async def _connected(self, peer: int) -> Exchange:
         host, _, port = self._known[peer].address.rpartition(":")

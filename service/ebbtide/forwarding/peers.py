@@ -21,6 +21,7 @@ from ebbtide.forwarding.exchange import (
     ConnectionLost,
     Exchange,
     Head,
+    Seen,
     Taken,
     VerbHead,
     VerbResult,
@@ -76,6 +77,10 @@ class Peers(ABC):
     async def owner(self, agent_id: str) -> int:
         """Return the same, once an agent that is moving has moved."""
         return self.owner_of(agent_id)
+
+    @abstractmethod
+    async def catch_up(self, version: int) -> None:
+        """Wait a moment until this process knows who owns which agent as well as the one that forwards a request."""
 
     @property
     @abstractmethod
@@ -143,6 +148,9 @@ class Peers(ABC):
             is_reusable = True
             while is_reusable:
                 head: Any = await exchange.read()
+                if isinstance(head, Seen):
+                    await self.catch_up(head.version)
+                    continue
                 owner = self.own if head.is_repeated else await self.owner(head.agent_id)
                 if owner == self.own:
                     is_reusable = await self._answers[type(head)](head, exchange)
@@ -229,6 +237,9 @@ class WorkerPeers(Peers):
             return self._owner_of(agent_id)
         except UnicodeEncodeError:
             return self.own
+
+    async def catch_up(self, version: int) -> None:
+        """Return: a worker knows the owners from its start."""
 
     @property
     def others(self) -> list[int]:
