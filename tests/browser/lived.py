@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from ebbtide_client import Client
@@ -30,6 +31,15 @@ HOSTILE: Final = (
     "<math><mtext></mtext><mglyph><svg><mtext><style><path id='</style><img onerror=1>'>",
 )
 """Texts that would run, hide or break something if a page took them for more than text."""
+
+
+TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that change the direction of writing."""
+
+
+def as_shown(text: str) -> str:
+    """Return a text as the view shows it: with numbers for the characters that change the direction of writing."""
+    return TURNING.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
 
 
 def live_through(client: Client, agent: str) -> None:

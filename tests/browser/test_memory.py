@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ebbtide_client import Client
-from tests.browser.lived import HOSTILE, tell
+from tests.browser.lived import HOSTILE, TURNING, as_shown, tell
 from tests.browser.visit import Visit, visiting
 from tests.support.keys import new_key
 from tests.support.process import Daemon, running_daemon
@@ -292,21 +292,24 @@ def test_every_id_of_an_agent_has_a_page(tab: Visit, client: Client, agent: str)
 
 def test_hostile_memories_are_text(browser: Browser, lived: Daemon, client: Client) -> None:
     """In the picture, the table and the panel nothing of a memory becomes part of the page."""
+    agent = "eve\u202e"
     for text in HOSTILE:
-        client.remember("eve", [{"role": "user", "speaker": "<b>Eve</b>", "content": text}])
-    client.flush("eve", timeout_ms=30_000, passes=True)
-    nodes = client.list_nodes("eve").nodes
+        client.remember(agent, [{"role": "user", "speaker": "<b>\u202eEve</b>", "content": text}])
+    client.flush(agent, timeout_ms=30_000, passes=True)
+    nodes = client.list_nodes(agent).nodes
     assert nodes
     with visiting(browser, lived.url, locale="en-US") as visit:
-        visit.open("/ui/a/eve")
+        visit.open("/ui/")
+        visit.page.click(f"a >> text={as_shown(agent)}")
         visit.page.wait_for_selector(DRAWN)
         visit.page.check(".legend input")
         for node in nodes:
             visit.page.click(f"tbody a >> text='{node.id}'")
             visit.page.wait_for_selector(f".panel h2 >> text='Memory {node.id}'")
             visit.page.wait_for_selector(".panel .present")
-            assert node.content in visit.page.inner_text(".panel .present")
-        assert visit.page.title() == "eve — Ebbtide"
+            assert as_shown(node.content) in visit.page.inner_text(".panel .present")
+            assert not TURNING.search(visit.page.inner_text("body"))
+        assert visit.page.title() == f"{as_shown(agent)} — Ebbtide"
         assert visit.page.locator("main :is(img, script, iframe, math, style, b b)").count() == 0
 
 

@@ -11,6 +11,7 @@ import { Agents } from "./screens/agents";
 import { Memory } from "./screens/memory";
 import { askWhoIAm, client, me, needsKey } from "./session";
 import { language, theme } from "./settings";
+import { visible } from "./text";
 import { words } from "./words";
 import "./style.css";
 
@@ -30,7 +31,7 @@ function View() {
   const who = useLoad(askWhoIAm, []);
   const agent = place.value.segments[0] === "a" ? place.value.segments[1] : undefined;
   useEffect(() => {
-    document.title = agent === undefined ? "Ebbtide" : `${agent} — Ebbtide`;
+    document.title = agent === undefined ? "Ebbtide" : `${visible(agent)} — Ebbtide`;
   }, [agent]);
   return (
     <>
@@ -146,7 +147,7 @@ function AgentSwitch({ agent }: { agent: string }) {
   };
   return (
     <select class="agent" aria-label={words.value.agents} value={agent} onChange={(event) => choose(event.currentTarget.value)}>
-      {(names.includes(agent) ? names : [agent, ...names]).map((name) => <option key={name} value={name}>{name}</option>)}
+      {(names.includes(agent) ? names : [agent, ...names]).map((name) => <option key={name} value={name}>{visible(name)}</option>)}
     </select>
   );
 }

@@ -4,14 +4,13 @@ import type { components } from "ebbtide-client";
 import { pathOf } from "../router";
 import { visible } from "../text";
 import { dateOf, words } from "../words";
-import { screens } from "../words/screens";
 import "../screens.css";
 
 type Source = components["schemas"]["SourceInfo"] & { quote?: string };
 
 /** Where something was said: speaker, conversation and date. */
 export function Origin({ source, at }: { source: Source; at?: number | null }) {
-  const who = source.speaker || (screens.value.roles[source.role] ?? source.role);
+  const who = source.speaker || (words.value.roles[source.role] ?? source.role);
   const parts = [who, source.conversation_id, dateOf(source.timestamp ?? at)].filter(Boolean);
   return <span class="origin">{parts.map((part, index) => <Fragment key={index}>{index > 0 && " · "}<bdi>{visible(part)}</bdi></Fragment>)}</span>;
 }

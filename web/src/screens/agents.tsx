@@ -4,6 +4,7 @@ import { RememberCommand } from "../parts/copy";
 import { Empty, Shown, useLoad } from "../parts/load";
 import { pathOf } from "../router";
 import { client, may, me } from "../session";
+import { visible } from "../text";
 import { dateOf, words } from "../words";
 
 const PAGE = 100;
@@ -65,7 +66,7 @@ function AgentTable({ agents }: { agents: readonly Listing[] }) {
         <tbody>
           {agents.map((one) => (
             <tr key={one.agent_id}>
-              <th scope="row"><a class="said" href={pathOf(["a", one.agent_id])}>{one.agent_id}</a></th>
+              <th scope="row"><a class="said" href={pathOf(["a", one.agent_id])}>{visible(one.agent_id)}</a></th>
               <td class="number">{t.number(one.counts.nodes)}</td>
               <td class="number">{t.number(one.counts.entities)}</td>
               <td class="number">{t.number(one.counts.messages)}</td>

@@ -7,7 +7,8 @@ import { LifeChart } from "../parts/life_chart";
 import { MAP_PAGE, numberOf } from "../reading";
 import { pathOf } from "../router";
 import { client, may, note } from "../session";
-import { type Future, futureOf, type Past } from "../shore/life";
+import { ENTITY, type Future, futureOf, type Past } from "../shore/life";
+import { visible } from "../text";
 import { dateOf, words } from "../words";
 import { ForecastNote, type Foretold } from "./forecast";
 
@@ -83,7 +84,10 @@ async function whoPointsAt(agent: string, node: string, signal: AbortSignal) {
   const target = numberOf(node);
   const sources = links.source.filter((_, row) => links.target[row] === target);
   const ids = [...new Set(sources)].slice(0, MOST_LINKED).map((one) => `n${one}`);
-  return ids.length === 0 ? [] : (await client.value.listNodes(agent, { ids }, { signal })).nodes;
+  if (ids.length === 0) return [];
+  const { nodes } = await client.value.listNodes(agent, { ids }, { signal });
+  const rank = (one: { kind: string }) => Number(one.kind !== ENTITY);
+  return nodes.sort((a, b) => rank(a) - rank(b));
 }
 
 function Fold({ title, children }: { title: string; children: preact.ComponentChildren }) {
@@ -107,7 +111,7 @@ function Gone({ agent, node, pass }: { agent: string; node: string; pass: number
         <>
           <p>{t.stillKnown}</p>
           <ul>
-            {known.value.map((one) => <li key={one.id}><a class="said" href={pathOf(["a", agent, "m", one.id])}>{one.phrase || one.content}</a></li>)}
+            {known.value.map((one) => <li key={one.id}><a class="said" href={pathOf(["a", agent, "m", one.id])}>{visible(one.phrase || one.content)}</a></li>)}
           </ul>
         </>
       )}
@@ -137,13 +141,13 @@ interface LivingProps {
 
 function Living({ agent, node, foretold, future, now, onChange }: LivingProps) {
   const t = words.value;
-  if (node.kind === "entity") return <blockquote class="present said">{node.phrase}</blockquote>;
+  if (node.kind === "entity") return <blockquote class="present said">{visible(node.phrase)}</blockquote>;
   return (
     <>
       <section>
         <h3>{t.present}</h3>
-        <blockquote class="present said">{node.label && <b>{node.label}</b>}{node.content}</blockquote>
-        <p class="bar-of" title={t.keptOf(node.content.length, node.original_length)}>
+        <blockquote class="present said">{node.label && <b>{visible(node.label)}</b>}{visible(node.content)}</blockquote>
+        <p class="bar-of" title={t.keptOf([...node.content].length, node.original_length)}>
           <meter min={0} max={Math.max(1, node.original_length)} value={[...node.content].length} aria-label={t.keptOf([...node.content].length, node.original_length)} />
           <span>{t.keptOf([...node.content].length, node.original_length)}</span>
         </p>
@@ -158,10 +162,10 @@ function Living({ agent, node, foretold, future, now, onChange }: LivingProps) {
       </section>
       <section>
         <h3>{t.source}</h3>
-        {node.first_content === null ? <p class="quiet">{t.wordsDeleted}</p> : <blockquote class="said">{node.first_content}</blockquote>}
+        {node.first_content === null ? <p class="quiet">{t.wordsDeleted}</p> : <blockquote class="said">{visible(node.first_content)}</blockquote>}
         <ul class="sources">
           {node.sources.map((one) => (
-            <li key={`${one.batch_id}/${one.message_index}/${one.offset}`}>{t.saidBy(one.speaker || one.role, one.conversation_id, dateOf(one.timestamp ?? node.created_at))}</li>
+            <li key={`${one.batch_id}/${one.message_index}/${one.offset}`}>{visible(t.saidBy(one.speaker || (t.roles[one.role] ?? one.role), one.conversation_id, dateOf(one.timestamp ?? node.created_at)))}</li>
           ))}
         </ul>
       </section>
@@ -256,8 +260,8 @@ function Links({ agent, node }: { agent: string; node: Node }) {
         <ul>
           {links.map((one) => (
             <li key={`${one.id}/${one.relation}`}>
-              <a class="said" href={pathOf(["a", agent, "m", one.id])}>{phrases.get(one.id) ?? one.id}</a>{" "}
-              <span class="quiet">{one.relation} {one.strength.toFixed(2)}</span>
+              <a class="said" href={pathOf(["a", agent, "m", one.id])}>{visible(phrases.get(one.id) ?? one.id)}</a>{" "}
+              <span class="quiet">{visible(t.relations[one.relation] ?? one.relation)} {one.strength.toFixed(2)}</span>
             </li>
           ))}
         </ul>
@@ -269,7 +273,7 @@ function Links({ agent, node }: { agent: string; node: Node }) {
       {node.entities.length > 0 && (
         <p>
           <span class="quiet">{t.names}: </span>
-          {node.entities.map((one) => <a key={one.id} class="tag said" href={pathOf(["a", agent, "m", one.id])}>{one.name}</a>)}
+          {node.entities.map((one) => <a key={one.id} class="tag said" href={pathOf(["a", agent, "m", one.id])}>{visible(one.name)}</a>)}
         </p>
       )}
       {isName ? list(t.mentionedIn(incoming.length), incoming) : list(t.linksIn(incoming.length), incoming)}

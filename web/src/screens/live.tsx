@@ -224,7 +224,7 @@ function Batches({ title, batches, agent, onChange }: { title: string; batches: 
             <span>{s.batch(one.batch_id, one.message_count)} {one.conversation_id && <bdi class="quiet">{visible(one.conversation_id)}</bdi>}</span>
             {one.state === "parked" && may("write") && <button type="button" disabled={isBusy} onClick={() => void retry(one.batch_id)}>{s.retry}</button>}
             {one.attempts > 0 && <p class="quiet small">{s.attempts(one.attempts)}{one.not_before ? ` · ${s.retriesAt(clockOf(one.not_before))}` : ""}</p>}
-            {one.last_error && <p class="said bad small">{one.last_error}</p>}
+            {one.last_error && <p class="said bad small">{visible(one.last_error)}</p>}
           </li>
         ))}
       </ul>

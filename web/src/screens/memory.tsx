@@ -10,6 +10,7 @@ import { go, pathOf, place } from "../router";
 import { client } from "../session";
 import { ENTITY, focusAt, type History, horizonOf, levelsAt, lifeOf, type Lives, livesOf, type MapPage, NEVER, pastOf, UNBORN } from "../shore/life";
 import { tideFrame, wholeFrame } from "../shore/spiral";
+import { visible } from "../text";
 import { words } from "../words";
 import { ForecastNote, useForecast } from "./forecast";
 import { Life } from "./life";
@@ -113,7 +114,7 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
   if (count === 0) return <NothingYet agent={agent} />;
   return (
     <div class={node === undefined ? "shore" : "shore with-panel"}>
-      <h1 class="hidden">{`${t.memory}: ${agent}`}</h1>
+      <h1 class="hidden">{`${t.memory}: ${visible(agent)}`}</h1>
       <section class="sea" aria-label={t.memory}>
         <div class="counts">
           <strong>{t.alive(counts.alive)}</strong>
@@ -225,10 +226,10 @@ function Slider({ pass, now, first, horizon, onPass }: { pass: number; now: numb
 // Phrases beside the dots: of the memory under the pointer, of the chosen one, and of all in sight if these are few.
 function useLabels(texts: Texts, lives: Lives, levels: Uint8Array, chosen: number) {
   const [hovered, setHovered] = useState(-1);
-  const [visible, setVisible] = useState<readonly number[]>([]);
+  const [inSight, setInSight] = useState<readonly number[]>([]);
   const [turn, setTurn] = useState(0);
   useEffect(() => {
-    const wanted = [hovered, chosen, ...visible].filter((life) => life >= 0 && life < levels.length && levels[life] !== UNBORN);
+    const wanted = [hovered, chosen, ...inSight].filter((life) => life >= 0 && life < levels.length && levels[life] !== UNBORN);
     const ids = [...new Set(wanted)].map((life) => lives.id[life] as number);
     if (ids.length === 0) return;
     const stop = new AbortController();
@@ -239,16 +240,16 @@ function useLabels(texts: Texts, lives: Lives, levels: Uint8Array, chosen: numbe
       clearTimeout(timer);
       stop.abort();
     };
-  }, [texts, hovered, chosen, visible]);
+  }, [texts, hovered, chosen, inSight]);
   const shown = useMemo(() => {
     const labels = new Map<number, string>();
-    for (const life of [...visible, hovered, chosen]) {
+    for (const life of [...inSight, hovered, chosen]) {
       const found = life < 0 ? undefined : texts.get(lives.id[life] as number);
-      if (found && levels[life] !== UNBORN) labels.set(life, found.phrase || found.content.slice(0, 40));
+      if (found && levels[life] !== UNBORN) labels.set(life, visible(found.phrase || found.content.slice(0, 40)));
     }
     return labels;
-  }, [texts, lives, levels, visible, hovered, chosen, turn]);
-  const show = useCallback((seen: readonly number[]) => setVisible((old) => (old.length === 0 && seen.length === 0 ? old : seen.slice(0, MOST_LABELS))), []);
+  }, [texts, lives, levels, inSight, hovered, chosen, turn]);
+  const show = useCallback((seen: readonly number[]) => setInSight((old) => (old.length === 0 && seen.length === 0 ? old : seen.slice(0, MOST_LABELS))), []);
   return { shown, show, hovered, hover: setHovered };
 }
 

@@ -5,6 +5,7 @@ import { numberOf } from "../reading";
 import { client } from "../session";
 import type { Chord, Hub } from "../shore/draw";
 import { lifeOf, type Lives, type MapPage } from "../shore/life";
+import { visible } from "../text";
 
 const MOST_HUBS = 12;
 // A pointer that crosses dots reads none of them; one that rests does.
@@ -77,7 +78,7 @@ async function readLinks(agent: string, id: number, signal: AbortSignal, set: (f
   const links = linksOf(node);
   set({ id, links, hubs: [] });
   const names = await Promise.all(node.entities.slice(0, MOST_HUBS).map((one) => client.value.getNode(agent, one.id, { signal })));
-  if (names.length > 0) set({ id, links, hubs: names.map((name) => ({ name: name.phrase, ids: [...new Set(linksOf(name).map((link) => link.other))] })) });
+  if (names.length > 0) set({ id, links, hubs: names.map((name) => ({ name: visible(name.phrase), ids: [...new Set(linksOf(name).map((link) => link.other))] })) });
 }
 
 function linksOf(node: ResponseOf<"getNode">): Link[] {

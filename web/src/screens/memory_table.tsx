@@ -4,6 +4,7 @@ import { Pages } from "../parts/pages";
 import type { Texts } from "../reading";
 import { pathOf } from "../router";
 import { FORGOTTEN, lengthAt, type Lives, UNBORN, WHOLE } from "../shore/life";
+import { visible } from "../text";
 import { words } from "../words";
 
 const ROWS = 50;
@@ -61,7 +62,7 @@ export function MemoryTable({ agent, lives, levels, pass, isNow, texts, chosen, 
             return (
               <tr key={id} class={life === chosen ? "chosen" : ""} onClick={() => onChoose(life)}>
                 <th scope="row"><a href={pathOf(["a", agent, "m", `n${id}`])}>n{id}</a></th>
-                <td class={isNow ? "said" : "said quiet"}>{node?.content ?? ""}</td>
+                <td class={isNow ? "said" : "said quiet"}>{visible(node?.content ?? "")}</td>
                 <td class="one-line">{level === FORGOTTEN ? t.legend.forgotten : level === WHOLE ? t.legend.whole : t.legend.shortened}</td>
                 <td class="number">{level === FORGOTTEN ? "" : t.kept(lengthAt(lives, life, pass), lives.original[life] as number)}</td>
                 <td class="number">{level === FORGOTTEN || !isNow ? "" : (lives.importance[life] as number).toFixed(2)}</td>

@@ -9,6 +9,7 @@ import { NodeLink } from "../parts/said";
 import { numberOf, Texts } from "../reading";
 import { client, may, note } from "../session";
 import { visible } from "../text";
+import { words } from "../words";
 import { screens } from "../words/screens";
 
 type Batch = ResponseOf<"getBatch">;
@@ -88,8 +89,8 @@ function Talk({ agent }: { agent: string }) {
         <textarea rows={2} value={text} aria-label={s.say} placeholder={s.sayPlaceholder} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKey} ref={focused} />
         <div class="line">
           <select aria-label={s.role} value={role} onChange={(event) => setRole(event.currentTarget.value as "user" | "assistant")}>
-            <option value="user">{screens.value.roles["user"]}</option>
-            <option value="assistant">{screens.value.roles["assistant"]}</option>
+            <option value="user">{words.value.roles["user"]}</option>
+            <option value="assistant">{words.value.roles["assistant"]}</option>
           </select>
           {role === "user" && <input type="text" class="speaker" aria-label={s.speaker} placeholder={s.speaker} value={speaker} onInput={(event) => setSpeaker(event.currentTarget.value)} />}
           <label class="check" title={s.eachWhy}><input type="checkbox" checked={isEach} onChange={() => setEach(!isEach)} /> {s.each}</label>
@@ -107,7 +108,7 @@ function State({ agent, id, batch, texts }: { agent: string; id: string; batch: 
   const s = screens.value;
   if (!batch || batch.state === "waiting") return <p class="quiet small"><code>{id}</code> {s.play.accepted}</p>;
   if (batch.state === "digesting") return <p class="quiet small"><code>{id}</code> {s.live.digesting}…</p>;
-  if (batch.state === "parked") return <p class="bad small"><code>{id}</code> {s.play.parked}: <span class="said">{batch.last_error}</span></p>;
+  if (batch.state === "parked") return <p class="bad small"><code>{id}</code> {s.play.parked}: <span class="said">{visible(batch.last_error)}</span></p>;
   return (
     <p class="small">
       <span class="quiet"><code>{id}</code> {s.play.became(batch.node_ids.length)}</span>{" "}

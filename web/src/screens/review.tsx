@@ -223,7 +223,7 @@ function Claim({ agent, statement: one }: { agent: string; statement: Statement 
       {one.quotes.map((quote) => (
         <figure class="quoted" key={`${quote.batch_id}/${quote.message_index}/${quote.offset}`}>
           {quote.text ? <blockquote class="said">{visible(quote.text)}</blockquote> : <p class="quiet">{s.quoteExpired}</p>}
-          <figcaption>{[screens.value.roles[quote.role] ?? quote.role, dateOf(quote.said_at)].join(" · ")}</figcaption>
+          <figcaption>{[words.value.roles[quote.role] ?? quote.role, dateOf(quote.said_at)].join(" · ")}</figcaption>
         </figure>
       ))}
     </>

@@ -148,6 +148,11 @@ export const en = {
   knewOnceWhy: "Links to memories that are forgotten: it still knows that there was something.",
   names: "Names in it",
   saidBy: (speaker: string, conversation: string, date: string) => [speaker, conversation, date].filter(Boolean).join(" · "),
+  roles: { user: "user", assistant: "assistant", system: "system", tool: "tool" } as Record<string, string>,
+  // Names of the links that the daemon makes. A language model may give others.
+  relations: {
+    next: "said next", previous: "said before", before: "earlier", after: "later", about: "about", mentions: "mentions", involves: "involves",
+  } as Record<string, string>,
   wordsDeleted: "The words are deleted.",
   goneTitle: "There was something here",
   goneText: (pass: number | undefined) => (pass === undefined ? "This memory is forgotten." : `This memory was forgotten in pass ${pass}.`),

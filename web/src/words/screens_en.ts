@@ -23,7 +23,6 @@ export const en = {
     archived: "Archived: its memories were shortened or forgotten, but the archive still has its words.",
     pending: "Pending: its batch is not digested yet, so it has no memory.",
   },
-  roles: { user: "user", assistant: "assistant", system: "system", tool: "tool" } as Record<string, string>,
   kinds: {
     episode: "episode", fact: "fact", event: "event", relation: "relation", opinion: "opinion", preference: "preference", task: "task", reflection: "reflection",
   } as Record<string, string>,

@@ -17,7 +17,6 @@ export const zh: ScreenWords = {
     archived: "已归档：它的记忆已被缩短或遗忘，但档案中仍有原话。",
     pending: "所在批次尚未消化。",
   },
-  roles: { user: "用户", assistant: "助手", system: "系统", tool: "工具" },
   kinds: { episode: "情节", fact: "事实", event: "事件", relation: "关系", opinion: "看法", preference: "偏好", task: "任务", reflection: "反思" },
   search: {
     title: "搜索",

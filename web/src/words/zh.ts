@@ -143,6 +143,8 @@ export const zh: Words = {
   knewOnceWhy: "指向已遗忘记忆的链接：它仍然知道那里曾有内容。",
   names: "其中的名称",
   saidBy: (speaker, conversation, date) => [speaker, conversation, date].filter(Boolean).join(" · "),
+  roles: { user: "用户", assistant: "助手", system: "系统", tool: "工具" },
+  relations: { next: "下一句", previous: "上一句", before: "更早", after: "更晚", about: "关于", mentions: "提到", involves: "涉及" },
   wordsDeleted: "原话已删除。",
   goneTitle: "这里曾有内容",
   goneText: (pass) => (pass === undefined ? "这条记忆已被遗忘。" : `这条记忆在第 ${pass} 轮被遗忘。`),
