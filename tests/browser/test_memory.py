@@ -338,6 +338,8 @@ def test_a_key_that_may_only_read_has_no_button_that_writes(browser: Browser, tm
             visit.open(f"/ui/a/{AGENT}/m/{node.id}")
             visit.page.wait_for_selector("dialog[open]")
             assert visit.page.locator("main *").count() == 0
+            for _ in range(3):
+                visit.page.keyboard.press("Escape")
             visit.page.fill("dialog input[type=password]", "not-a-key")
             visit.page.click("dialog button[type=submit]")
             visit.page.wait_for_selector("dialog .bad")

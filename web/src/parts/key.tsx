@@ -26,8 +26,10 @@ export function KeyDialog() {
       setProblem(error instanceof Unauthenticated ? t.keyWrong : String((error as Error).message));
     }
   };
+  // A browser closes a dialog at the second Esc, and without a key the page behind it is empty.
+  const stay = () => needsKey.value && dialog.current?.showModal();
   return (
-    <dialog ref={dialog} class="key" aria-labelledby="key-title" onCancel={(event) => needsKey.value && event.preventDefault()}>
+    <dialog ref={dialog} class="key" aria-labelledby="key-title" onCancel={(event) => needsKey.value && event.preventDefault()} onClose={stay}>
       <form onSubmit={(event) => void submit(event as SubmitEvent)}>
         <h2 id="key-title">{t.keyTitle}</h2>
         <p>{t.keyExplained}</p>
