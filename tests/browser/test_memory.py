@@ -280,6 +280,29 @@ def test_arrow_keys_walk_the_spiral_and_a_table_shows_the_same(tab: Visit, clien
         tab.page.wait_for_selector(f"tbody >> text={node.content}")
 
 
+def test_the_table_has_what_the_filter_finds(tab: Visit, client: Client) -> None:
+    """The filter applies to the table too. Where a page has no rows, as in the past, the last page is shown."""
+    trees = [f"Tree number {number} in the orchard is {number} years old." for number in range(2, 62)]
+    tell(client, "orchard", "A lantern hangs in the barn.")
+    client.remember("orchard", [{"role": "user", "content": text} for text in trees])
+    client.flush("orchard", timeout_ms=30_000, passes=True)
+    rows = tab.page.locator("tbody tr")
+    tab.open("/ui/a/orchard")
+    tab.page.wait_for_selector(DRAWN)
+    tab.page.check(".legend input")
+    tab.page.click(".pages button >> text=Next")
+    tab.page.wait_for_selector(".pages >> text=51–")
+    tab.page.fill(".slider input", "0")
+    tab.page.wait_for_selector("tbody tr:nth-child(2)", state="detached")
+    assert rows.count() == 1
+    tab.page.click(".badge")
+    tab.page.fill(".filter", "lantern")
+    tab.page.wait_for_selector(".counts >> text=1 memory found")
+    assert "lantern" in rows.first.inner_text() and rows.count() == 1
+    tab.page.fill(".filter", "submarine")
+    tab.page.wait_for_selector(".counts >> text=Nothing found")
+
+
 @pytest.mark.parametrize("agent", ["林月", "v1.0", "a_b-c"])
 def test_every_id_of_an_agent_has_a_page(tab: Visit, client: Client, agent: str) -> None:
     """Ids are escaped in addresses, and shown as they are."""

@@ -26,6 +26,7 @@ const TYPING_MS = 300;
 const MOST_FOUND = 500;
 // A share of the slider that has room for its label and for that of the present.
 const BESIDE = 0.14;
+const NUMBER = 0.08;
 
 interface State {
   map: MapPage;
@@ -122,12 +123,13 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
           <span class="quiet">{t.forgotten(counts.forgotten)}</span>
           {!isNow && <button type="button" class="badge" onClick={() => setPass(undefined)}>{pass > now ? t.inPasses(pass - now) : t.asOf(pass)} · {t.returnToNow}</button>}
           <span class="grow" />
+          {faded && <span class="quiet small" role="status">{t.found(faded.filter((one) => one === 0).length)}</span>}
           <input type="search" class="filter" placeholder={t.filter} aria-label={t.filterLabel} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
         </div>
         <Tour agent={agent} lives={past} now={now} onPass={(one) => setPass(one === undefined || one === now ? undefined : one)} />
         <div class="stage">
           {isTable ? (
-            <MemoryTable agent={agent} lives={lives} levels={levels} pass={pass} isNow={isNow} texts={texts} chosen={chosen} onChoose={choose} />
+            <MemoryTable agent={agent} lives={lives} levels={levels} faded={faded} pass={pass} isNow={isNow} texts={texts} chosen={chosen} onChoose={choose} />
           ) : (
             <Spiral
               picture={picture} description={t.picture(counts.alive, counts.shortened, counts.forgotten, focus.size)}
@@ -213,8 +215,8 @@ function Slider({ pass, now, first, horizon, onPass }: { pass: number; now: numb
         />
         <p aria-hidden="true">
           <span>{share(now) > BESIDE && t.pass(first)}</span>
-          <span class="at-now">{t.now}</span>
-          <span title={t.forecastWhy("")}>{share(now) < 1 - BESIDE && <span class="word">{t.forecast} </span>}+{horizon}</span>
+          <span class="at-now" style={{ translate: share(now) < 1 - BESIDE ? "-50%" : "-100%" }}>{t.now}</span>
+          <span title={t.forecastWhy("")}>{share(now) < 1 - BESIDE && <span class="word">{t.forecast} </span>}{share(now) < 1 - NUMBER && `+${horizon}`}</span>
         </p>
       </div>
       <output>{pass > now ? `+${pass - now}` : t.pass(pass)}</output>

@@ -15,6 +15,8 @@ interface Props {
   agent: string;
   lives: Lives;
   levels: Uint8Array;
+  /** Lives that a filter excludes; undefined without one. */
+  faded: Uint8Array | undefined;
   pass: number;
   isNow: boolean;
   texts: Texts;
@@ -22,12 +24,14 @@ interface Props {
   onChoose: (life: number) => void;
 }
 
-export function MemoryTable({ agent, lives, levels, pass, isNow, texts, chosen, onChoose }: Props) {
+export function MemoryTable({ agent, lives, levels, faded, pass, isNow, texts, chosen, onChoose }: Props) {
   const t = words.value;
-  const [page, setPage] = useState(0);
+  const [wanted, setPage] = useState(0);
   const [order, setOrder] = useState<Order>("id");
   const [, setTurn] = useState(0);
-  const rows = useMemo(() => sorted(lives, levels, pass, order), [lives, levels, pass, order]);
+  const rows = useMemo(() => sorted(lives, levels, pass, order).filter((life) => faded?.[life] !== 1), [lives, levels, faded, pass, order]);
+  // A memory has fewer rows in its past than now.
+  const page = Math.min(wanted, Math.max(0, Math.ceil(rows.length / ROWS) - 1));
   const shown = rows.slice(page * ROWS, (page + 1) * ROWS);
   useEffect(() => {
     const stop = new AbortController();

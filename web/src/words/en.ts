@@ -82,6 +82,7 @@ export const en = {
   inFocus: (count: number) => many(count, "in focus", "in focus"),
   legend: { whole: "whole", shortened: "shortened", forgotten: "forgotten", focus: "in focus", statement: "statement", incoming: "supports it", outgoing: "it supports", name: "name" },
   filter: "Filter: fades the rest",
+  found: (count: number) => (count === 0 ? "Nothing found" : `${many(count, "memory", "memories")} found`),
   filterLabel: "Fade memories without these words",
   pass: (pass: number) => `pass ${pass}`,
   slider: "Compression pass",

@@ -78,6 +78,7 @@ export const zh: Words = {
   inFocus: (count) => `${number(count)} 条在焦点中`,
   legend: { whole: "完整", shortened: "已缩短", forgotten: "已遗忘", focus: "焦点", statement: "陈述", incoming: "支持它", outgoing: "它支持", name: "名称" },
   filter: "筛选：其余变淡",
+  found: (count) => (count === 0 ? "没有找到" : `找到 ${number(count)} 条`),
   filterLabel: "让不含这些词的记忆变淡",
   pass: (pass) => `第 ${pass} 轮`,
   slider: "压缩轮次",
