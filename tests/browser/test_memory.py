@@ -11,6 +11,7 @@ import pytest
 from ebbtide_client import Client
 from tests.browser.lived import HOSTILE, TURNING, as_shown, tell
 from tests.browser.visit import Visit, visiting
+from tests.support.fading import GARDEN, HARBOUR, KETTLE
 from tests.support.keys import new_key
 from tests.support.process import Daemon, running_daemon
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 DRAWN = "html[data-drawn]"
 AGENT = "ann"
+BOATS = "Clara builds wooden boats in Porto, together with her brother Tom, who paints them."
 COUNTS = re.compile(r"(\d+) alive.*?(\d+) shortened.*?(\d+) forgotten", re.DOTALL)
 
 
@@ -216,6 +218,47 @@ def test_an_agent_that_does_not_exist_leads_to_the_list(browser: Browser, lived:
         assert "AGENT_NOT_FOUND" in visit.page.inner_text(".problem")
         visit.page.click(".problem a")
         visit.page.wait_for_selector("main h1 >> text=Agents")
+
+
+def names_that_once_knew(client: Client, agent: str) -> list[str]:
+    """Make an agent whose memory n1 is forgotten, and return the names that still point at it."""
+    client.open_agent(agent, parameters={"decay_rate": 0.8, "focus_limit": 1})
+    for text in (BOATS, KETTLE, HARBOUR, GARDEN):
+        tell(client, agent, text)
+    client.compress(agent, passes=18)
+    client.flush(agent, passes=True, timeout_ms=20_000)
+    names = {node.id: node.phrase for node in client.list_nodes(agent, kinds=["entity"]).nodes}
+    found = [
+        names[link.source]
+        for link in client.every_link(agent)
+        if link.target == "n1" and link.source in names
+    ]
+    assert found and any(link.dangling for link in client.every_link(agent) if link.target == "n1")
+    return found
+
+
+def test_the_tour_shows_a_shortened_memory_and_what_a_recall_says_of_a_forgotten_one(
+    tab: Visit, client: Client
+) -> None:
+    """The four steps show examples from the agent. A click on a dot does not end the tour, Esc does."""
+    names = names_that_once_knew(client, "once")
+    tab.open("/ui/a/once?tour=1")
+    tab.page.wait_for_selector(DRAWN)
+    tab.page.wait_for_selector(".tour >> text=Each dot is a memory")
+    tab.page.focus("canvas")
+    tab.page.keyboard.press("End")
+    tab.page.wait_for_selector(".panel h2")
+    for said in ("compression pass", "This memory was shortened"):
+        tab.page.click(".tour .main")
+        tab.page.wait_for_selector(f".tour >> text={said}")
+    tab.page.wait_for_selector(".panel .changes >> text=shortened from")
+    tab.page.click(".tour .main")
+    tab.page.wait_for_selector(".tour q >> text=I once knew")
+    tab.page.wait_for_selector(".panel >> text=There was something here")
+    assert "/m/n1?" in tab.page.url
+    assert tab.page.inner_text(".gone li >> nth=0") in names
+    tab.page.keyboard.press("Escape")
+    tab.page.wait_for_selector(".tour", state="detached")
 
 
 def test_changes_are_shown_live(browser: Browser, lived: Daemon, client: Client) -> None:

@@ -1,8 +1,12 @@
 // Four captions that show a newcomer what the picture means. They appear with ?tour=1 and end with Esc.
 import { useEffect, useMemo } from "preact/hooks";
 import { focused } from "./focus";
+import { useLoad } from "./load";
+import { MAP_PAGE } from "../reading";
 import { go, pathOf, place } from "../router";
-import { type Lives, NEVER } from "../shore/life";
+import { client } from "../session";
+import { ENTITY, type Lives, NEVER } from "../shore/life";
+import { visible } from "../text";
 import { words } from "../words";
 
 interface Props {
@@ -20,13 +24,17 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   const t = words.value;
   const step = Number(place.value.query.get("tour") ?? 0);
   const isOn = step >= 1 && step <= STEPS;
-  const examples = useMemo(() => (isOn ? { shortened: mostShortened(lives), forgotten: lives.ended.findIndex((end) => end !== NEVER) } : { shortened: -1, forgotten: -1 }), [isOn, lives]);
-  const exampleOf = (one: number) => (one === 3 ? examples.shortened : one === 4 ? examples.forgotten : undefined);
-  const isTooEarly = (step === 2 && examples.shortened < 0) || exampleOf(step) === -1;
+  const shortened = useMemo(() => (isOn ? mostShortened(lives) : undefined), [isOn, lives]);
+  const forgotten = useMemo(() => (isOn ? idOf(lives, lives.ended.findIndex((end) => end !== NEVER)) : undefined), [isOn, lives]);
+  // It is read during the third step, for the fourth one.
+  const isKnownNeeded = step >= 3 && forgotten !== undefined;
+  const known = useLoad(async (signal) => (isKnownNeeded ? readKnown(agent, signal) : undefined), [agent, isKnownNeeded]);
+  const exampleOf = (one: number) => (one === 3 ? shortened : one === 4 && (known.value !== undefined || known.error !== undefined) ? (known.value?.id ?? forgotten) : undefined);
+  const isTooEarly = ((step === 2 || step === 3) && shortened === undefined) || (step === 4 && forgotten === undefined);
   const example = exampleOf(step);
   const at = (next: number) => {
-    const node = exampleOf(next);
-    const segments = node !== undefined && node >= 0 ? ["a", agent, "m", `n${lives.id[node]}`] : ["a", agent];
+    const id = exampleOf(next);
+    const segments = id === undefined ? ["a", agent] : ["a", agent, "m", `n${id}`];
     go(pathOf(segments, next >= 1 && next <= STEPS ? { tour: String(next) } : {}), { replace: true });
   };
   useEffect(() => {
@@ -49,13 +57,16 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   }, [step, isTooEarly]);
   useEffect(() => {
     // A demonstration that has just begun has no example yet.
-    if (isOn && example !== undefined && example >= 0 && place.value.segments[2] !== "m") at(step);
+    if (isOn && example !== undefined && place.value.segments[2] !== "m") at(step);
   }, [step, example]);
   if (!isOn) return null;
   return (
     <div class="tour" role="dialog" aria-label={t.tourTitle} aria-live="polite">
       <p class="quiet small step-of">{t.tourStep(step, STEPS)}</p>
-      <p>{isTooEarly ? t.tourWait : t.tour[step - 1]}</p>
+      <div>
+        <p>{isTooEarly ? t.tourWait : t.tour[step - 1]}</p>
+        {step === 4 && known.value && <p class="said">{t.tourRecall(visible(known.value.name))} <q>{visible(known.value.text)}</q></p>}
+      </div>
       <p class="actions">
         {step > 1 && <button type="button" onClick={() => at(step - 1)}>{t.previous}</button>}
         <button type="button" class="main" ref={focused} onClick={() => at(step === STEPS ? 0 : step + 1)}>{step === STEPS ? t.tourEnd : t.tourNext}</button>
@@ -65,7 +76,27 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   );
 }
 
-function mostShortened(lives: Lives): number {
+function idOf(lives: Lives, life: number): number | undefined {
+  return life < 0 ? undefined : lives.id[life];
+}
+
+/** A forgotten memory, a name that still points at it, and what a recall of the name says; null if no name does. */
+async function readKnown(agent: string, signal: AbortSignal) {
+  const { nodes, kinds, links } = await client.value.getMap(agent, { links: "all", page_size: MAP_PAGE }, { signal });
+  const living = new Map(nodes.id.map((id, row) => [id, kinds[nodes.kind[row] as number]]));
+  const rows = [...links.target.keys()].filter((row) => living.get(links.source[row] as number) === ENTITY);
+  const isBroken = (row: number) => !living.has(links.target[row] as number);
+  // Of a name without any living memory, a recall says nothing else.
+  const inUse = new Set(rows.filter((row) => !isBroken(row)).map((row) => links.source[row]));
+  const broken = rows.filter(isBroken);
+  const row = broken.find((one) => !inUse.has(links.source[one] as number)) ?? broken[0];
+  if (row === undefined) return null;
+  const { phrase } = await client.value.getNode(agent, `n${links.source[row]}`, { signal });
+  const text = await client.value.recallText(agent, { keywords: [phrase], max_results: 1 }, { signal });
+  return { id: links.target[row] as number, name: phrase, text };
+}
+
+function mostShortened(lives: Lives): number | undefined {
   let best = -1;
   let most = 0;
   for (let life = 0; life < lives.id.length; life++) {
@@ -75,5 +106,5 @@ function mostShortened(lives: Lives): number {
       best = life;
     }
   }
-  return best;
+  return idOf(lives, best);
 }

@@ -24,7 +24,7 @@ const FRAME_MS = 40;
 const PLAY_MS = 6_000;
 const TYPING_MS = 300;
 const MOST_FOUND = 500;
-// A share of the slider that has room for its label and for that of the present.
+// Shares of the slider that have room for its label, or for a number, and for the label of the present.
 const BESIDE = 0.14;
 const NUMBER = 0.08;
 
@@ -77,7 +77,8 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
   const chosenId = node === undefined ? -1 : numberOf(node);
   const chosen = lifeOf(past, chosenId);
   const choose = useCallback((life: number) => {
-    go(pathOf(life < 0 ? ["a", agent] : ["a", agent, "m", `n${past.id[life]}`]), { replace: place.value.segments[2] === "m" });
+    const { query } = place.value;
+    go(pathOf(life < 0 ? ["a", agent] : ["a", agent, "m", `n${past.id[life]}`], { tour: query.get("tour") ?? "" }), { replace: place.value.segments[2] === "m" });
   }, [agent, past]);
   const foretold = useForecast(agent, map.last_event, (chosenPass ?? now) > now || (chosen >= 0 && past.ended[chosen] === NEVER));
   const { forecast } = foretold;
