@@ -302,6 +302,27 @@ def test_a_forgotten_memory_says_that_there_was_something(tab: Visit, client: Cl
         tab.page.wait_for_selector(f".gone a[href$='/m/{source}']")
 
 
+def test_what_points_at_a_forgotten_memory_is_read_from_all_pages(
+    browser: Browser, lived: Daemon, client: Client
+) -> None:
+    """A map of many links has several pages, and any of them may have the links to the memory."""
+    names = names_that_once_knew(client, "pages")
+
+    def split(route: Route) -> None:
+        if "page_token=" in route.request.url:
+            route.continue_(url=re.sub("&page_token=[^&]*", "", route.request.url))
+            return
+        response = route.fetch()
+        none: dict[str, list[int]] = {"source": [], "target": [], "relation": [], "strength": []}
+        route.fulfill(response=response, json={**response.json(), "links": none, "next_page_token": "next"})
+
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        visit.page.route(re.compile("/map\\?.*links=all"), split)
+        visit.open("/ui/a/pages/m/n1")
+        for name in names:
+            visit.page.wait_for_selector(f".gone li >> text='{name}'")
+
+
 def test_arrow_keys_walk_the_spiral_and_a_table_shows_the_same(tab: Visit, client: Client) -> None:
     """Without a pointer: End chooses the newest memory, the arrows its neighbours; the table has every memory."""
     tab.open(f"/ui/a/{AGENT}")

@@ -80,10 +80,15 @@ export function Life({ agent, node, isName, past, reading, foretold, now, onClos
 
 // Links to a forgotten memory: what they come from still knows that there was something.
 async function whoPointsAt(agent: string, node: string, signal: AbortSignal) {
-  const { links } = await client.value.getMap(agent, { links: "all", page_size: MAP_PAGE }, { signal });
-  const target = numberOf(node);
-  const sources = links.source.filter((_, row) => links.target[row] === target);
-  const ids = [...new Set(sources)].slice(0, MOST_LINKED).map((one) => `n${one}`);
+  const gone = numberOf(node);
+  const sources = new Set<number>();
+  let token = "";
+  do {
+    const { links, next_page_token } = await client.value.getMap(agent, { links: "all", page_size: MAP_PAGE, ...(token && { page_token: token }) }, { signal });
+    links.target.forEach((target, row) => target === gone && sources.add(links.source[row] as number));
+    token = next_page_token;
+  } while (token && sources.size < MOST_LINKED);
+  const ids = [...sources].slice(0, MOST_LINKED).map((one) => `n${one}`);
   if (ids.length === 0) return [];
   const { nodes } = await client.value.listNodes(agent, { ids }, { signal });
   const rank = (one: { kind: string }) => Number(one.kind !== ENTITY);
