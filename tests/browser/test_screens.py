@@ -150,6 +150,37 @@ def test_forgetting_needs_a_look_and_the_name_and_leaves_a_proof(
     tab.page.wait_for_selector(f"li:has-text('{MOVED}') >> text=no record says")
 
 
+def test_searching_and_forgetting_need_no_pointer(tab: Visit, client: Client) -> None:
+    """The field of a screen has the focus when it opens, and Tab leads to each of its controls."""
+    tab.open(f"/ui/a/{AGENT}/search")
+    tab.page.wait_for_selector("main input[type=search]:focus")
+    tab.page.keyboard.type("piano")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector(".hit")
+    reach(tab, ".hit .tag a")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector(".panel >> text=piano")
+    tab.open(f"/ui/a/{AGENT}/forget")
+    tab.page.wait_for_selector(".wide:focus")
+    tab.page.keyboard.type("sardines")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector("button.danger")
+    reach(tab, ".step input[autocomplete=off]")
+    tab.page.keyboard.type(AGENT)
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector("text='4. Proof'")
+    assert not any("sardines" in one.content for one in client.search(AGENT, query="sardines").memories)
+
+
+def reach(tab: Visit, selector: str) -> None:
+    """Press Tab until an element that fits the selector has the focus."""
+    for _ in range(40):
+        if tab.page.locator(f"{selector}:focus").count():
+            return
+        tab.page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not lead to {selector}")
+
+
 def test_hostile_texts_are_text_on_these_screens(tab: Visit, client: Client) -> None:
     """Nothing of a message becomes part of the page, and characters that turn the direction are visible."""
     for text in HOSTILE:
