@@ -46,7 +46,7 @@ pet: pet, pets, dog, cat, 宠物, 狗, 猫
 vehicle: car, bike, van, drive, get around, 车
 phone: phone, number, 电话, 手机
 email: email, mail, 邮箱
-name: called, name, 名字, 叫什么
+name: called, name, who am i, who i am, 名字, 叫什么, 我是谁
 habit: habit, habits, routine, routines, regularly, every day, every week, every month, every morning, every evening
 habit: every monday, every tuesday, every wednesday, every thursday, every friday, every saturday, every sunday
 habit: 习惯, 规律, 每天, 每周, 每个月, 每月
@@ -90,6 +90,8 @@ snake: snake, snakes, 蛇
 lizard: lizard, lizards, gecko, geckos, 蜥蜴, 守宫
 hedgehog: hedgehog, hedgehogs, 刺猬
 """
+_KEPT: Final = re.compile(r"\b(?:have|had|got|own|owned|keep|kept|called|names?|old)\b|[养有叫]|几岁|多大")
+"""Words of a question for animals that means pets: do I have any dogs. Fear of snakes is another matter."""
 _ANY_ANIMAL: Final = re.compile(r"\b(?:pets?|animals?)\b|宠物|动物")
 
 _OWNED_PERSON: Final = re.compile(
@@ -252,6 +254,9 @@ def asked(question: str) -> Asked:
     topics = dict(_topics_in(text))
     if len(topics) > 1:
         topics.pop("name", None)
+    animals = animals_in(text)
+    if animals and topics.keys() <= _OF_A_THING and _KEPT.search(text):
+        topics["pet"] = _ASKED_SHARE
     if "pet" in topics:
         topics = {slot: weight for slot, weight in topics.items() if slot not in _OF_A_THING}
     fitting = [ranges for words, ranges in _FITTING if words.search(text)]
@@ -272,7 +277,6 @@ def asked(question: str) -> Asked:
     is_in_first_person = _FIRST_PERSON.search(text) is not None
     may_be_others = relatives or persons or named or _MAY_BE_OTHERS.search(text) or _names_a_person(text)
     own_topics = frozenset() if may_be_others else frozenset(_own_topics(question, text)) & topics.keys()
-    animals = frozenset() if _ANY_ANIMAL.search(text) else animals_in(text)
     return Asked(
         text,
         topics,
@@ -282,7 +286,7 @@ def asked(question: str) -> Asked:
         named,
         is_about_others,
         own_topics,
-        animals,
+        frozenset() if _ANY_ANIMAL.search(text) else animals,
     )
 
 

@@ -16,6 +16,12 @@ from ebbtide.memory.topic_words import (
 )
 
 
+@pytest.mark.parametrize("question", ["Am I afraid of snakes?", "What did I read about birds?"])
+def test_a_question_about_animals_need_not_be_about_pets(question: str) -> None:
+    """Only a question for animals that are kept, or for their names or ages, is on pets."""
+    assert asked(question).topics == {}
+
+
 @pytest.mark.parametrize(
     ("question", "topic"),
     [
@@ -27,6 +33,11 @@ from ebbtide.memory.topic_words import (
         ("我在跟谁谈恋爱？", "partner"),
         ("What do I still have to do?", "task"),
         ("How do I get around?", "vehicle"),
+        ("Who am I?", "name"),
+        ("你知道我是谁吗？", "name"),
+        ("Do I have any dogs?", "pet"),
+        ("How old is my hamster?", "pet"),
+        ("我养乌龟吗？", "pet"),
     ],
 )
 def test_a_question_names_a_topic(question: str, topic: str) -> None:
