@@ -538,6 +538,9 @@ async def test_keys_and_headers(tmp_path: Path) -> None:
             assert ("www-authenticate" in got.headers) == (status == 401)
             if status != 200:
                 assert got.json()["error"]["type"] == "ebbtide_error"
+                is_sent = "ebb_" in headers.get("authorization", "")
+                assert got.json()["error"]["code"] == ("INVALID_KEY" if is_sent else "MISSING_KEY")
+                assert ("X-Ebbtide-Key" in got.json()["error"]["message"]) == (not is_sent)
         assert [one.headers.get("authorization") for one in at.upstream.requests] == [
             *(None, "Bearer sk-upstream", None)
         ]

@@ -23,6 +23,10 @@ LATE = (
     "snowballstemmer",
     "fastapi",
     "ebbtide.mem0.calls",
+    "ebbtide.mcp.server",
+    "ebbtide.rest.proxy",
+    "mcp",
+    "mcp_types",
 )
 LATE += DEFERRED_MODULES
 """Modules that a daemon does not need in order to listen."""
@@ -47,7 +51,7 @@ def test_idle_daemon_is_small(tmp_path: Path) -> None:
 
 
 def test_optional_modules_are_loaded_late() -> None:
-    """A daemon listens before it imports dictionaries, an HTTP client, FastAPI, or rules for texts and queries."""
+    """A daemon listens before it imports dictionaries, an HTTP client, FastAPI, adapters, or rules for texts."""
     code = (
         "import sys, ebbtide.daemon\n"
         "from ebbtide.rest.documents import documents\n"

@@ -15,6 +15,13 @@ KEY_HEADER = "x-ebbtide-key"
 MEMORY_HEADER = "x-ebbtide-memory"
 CONVERSATION_HEADER = "x-ebbtide-conversation"
 
+KEY_PREFIX = "ebb_"
+
+NO_KEY = (
+    "An API key of Ebbtide is required. Send it as Authorization: Bearer ebb_…, or as X-Ebbtide-Key: ebb_… if "
+    "Authorization has the key of the model server."
+)
+
 _PATH = re.compile(r"(?:/v1/agents/[^/]++|/proxy)/(?:openai/v1|(ollama))(?:/|\Z)")
 
 
@@ -25,9 +32,11 @@ def api_of(path: str) -> str:
 
 
 def authorizations(headers: Headers) -> Sequence[str]:
-    """Return the credentials for Ebbtide: of `X-Ebbtide-Key`, else of `Authorization`."""
+    """Return the credentials for Ebbtide: of `X-Ebbtide-Key`, else of `Authorization`, if that has a key of Ebbtide."""
     keys = headers.getlist(KEY_HEADER)
-    return [f"Bearer {key}" for key in keys] if keys else headers.getlist("authorization")
+    if keys:
+        return [f"Bearer {key}" for key in keys]
+    return [one for one in headers.getlist("authorization") if KEY_PREFIX in one]
 
 
 def failure(api: str, status: int, message: str, kind: str, code: str) -> Response:
@@ -40,4 +49,6 @@ def as_failure(api: str, error: EbbtideError) -> Response:
     """Return the response for an error of Ebbtide, in such a shape."""
     is_quiet = isinstance(error, (Corrupted, Internal))
     message = QUIET_MESSAGE if is_quiet else error.message
+    if error.reason == "MISSING_KEY":
+        message = NO_KEY
     return failure(api, error.http, message, "ebbtide_error", error.reason)
