@@ -332,6 +332,20 @@ async def test_a_habit_is_found(tmp_path: Path) -> None:
             assert [one["object"] for one in found["statements"]][:1] == ["swimming every Monday"], question
 
 
+async def test_only_what_happened_is_a_habit(tmp_path: Path) -> None:
+    """Events that lie ahead, and a retracted one, are not among the four that a habit needs."""
+    async with rest_in(tmp_path) as call:
+        await swims(call, "running", range(2000, 2004))
+        first, *_ = await swims(call, "swimming", range(4))
+        ruling = await done(call, "POST", f"statements/{first}/retract", {"reason": "I was ill."})
+        await done(call, "POST", "consolidate", {})
+        assert (await done(call, "GET", "statements", topic="habit"))["statements"] == []
+        await done(call, "DELETE", f"rulings/{ruling['ruling_id']}")
+        await done(call, "POST", "consolidate", {})
+        [one] = (await done(call, "GET", "statements", topic="habit"))["statements"]
+        assert one["object"] == "swimming every Monday"
+
+
 @pytest.mark.parametrize(("value", "habit"), [("swimming", "swimming every Monday"), ("游泳", "每周一游泳")])
 async def test_events_that_repeat_become_a_habit(tmp_path: Path, value: str, habit: str) -> None:
     """A habit is a preference with the words of its events; it is inferred once, and not again after a retraction."""

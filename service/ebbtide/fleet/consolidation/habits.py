@@ -17,7 +17,7 @@ from ebbtide.clock import offset_of
 from ebbtide.fleet.consolidation.steps import Finding, Part, View
 from ebbtide.han import contains_han
 from ebbtide.memory.habits import Habit, habits
-from ebbtide.memory.statements import MAX_EVIDENCE
+from ebbtide.memory.statements import MAX_EVIDENCE, Replay
 from ebbtide.memory.values import normalised
 from ebbtide.memory.wording import word_statement
 from ebbtide.records import Link, Node
@@ -53,11 +53,12 @@ class Habits:
             for source in one.sources
         }
         offset_minutes = offset_of(view.parameters.time_zone)(view.now_ms) // 60_000
-        events = sum(one.kind == "event" for one in said)
+        events = [one for one in said if one.kind == "event"]
+        happened = (one for one in events if _has_happened(one, replay, view.now_ms))
         change, findings = Change(), []
         state, node_id = view.txn.meta.ledger, view.network.next_node_id
         is_complete = True
-        for habit, evidence in habits(said, replay.root, offset_minutes):
+        for habit, evidence in habits(happened, replay.root, offset_minutes):
             value, subject = in_words(habit, evidence[0].object), evidence[0].subject
             key = (replay.root(subject), normalised(value))
             if not evidence[0].object.strip() or key in known or subject not in view.network.entities:
@@ -76,7 +77,7 @@ class Habits:
             findings.append(Finding((node_id, *dict.fromkeys(one.statement for one in evidence)), value))
             node_id += 1
         count = len(change.nodes)
-        looked = 0 if position else events
+        looked = 0 if position else len(events)
         change.ledger, change.next_node_id = state, node_id
         return Part(
             looked=looked,
@@ -85,6 +86,13 @@ class Habits:
             findings=findings,
             position=None if is_complete else position + count,
         )
+
+
+def _has_happened(event: Assertion, replay: Replay, now_ms: int) -> bool:
+    """Return whether an event is past, and neither retracted nor corrected."""
+    version = replay.version_of(event.statement)
+    is_past = event.since_ms is None or event.since_ms <= now_ms
+    return is_past and version is not None and not version.withdrawn
 
 
 def in_words(habit: Habit, value: str) -> str:
