@@ -24,7 +24,7 @@ TALK = [
     ("Bob", "The answer to your ticket is ERR-4711, by the way.", "s2", JUNE_2),
 ]
 
-FLUSH = {"timeout_ms": 10_000, "passes": True, "vectors": True}
+FLUSH = {"timeout_ms": 60_000, "passes": True, "vectors": True}
 """Wait until all vectors exist, because a vector that arrives between two queries changes the result."""
 
 

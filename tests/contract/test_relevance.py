@@ -51,7 +51,7 @@ async def talked(call: Caller, talk: list[tuple[str, str]]) -> None:
             for role, text in (("user", said), ("assistant", replied))
         ]
         assert (await call("POST", f"{AGENT}/remember", {"messages": messages})).status_code == 202
-    flushed = await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "vectors": True})
+    flushed = await call("POST", f"{AGENT}/flush", {"timeout_ms": 60_000, "vectors": True})
     assert flushed.json()["unembedded_messages"] == 0
 
 

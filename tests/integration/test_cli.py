@@ -15,18 +15,20 @@ import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.files.messages import read_message
-from tests.support.forks import run_command
+from tests.support.forks import PATIENCE_S, run_command
 from tests.support.process import Daemon
 
 Done = subprocess.CompletedProcess[str]
 
 
-def run(*arguments: str, url: str = "", text: str = "", **settings: str) -> Done:
+def run(
+    *arguments: str, url: str = "", text: str = "", timeout_s: float = PATIENCE_S, **settings: str
+) -> Done:
     """Run one command in a process of its own, with only these variables of Ebbtide."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")} | settings
     if url:
         environment["EBBTIDE_URL"] = url
-    return run_command(*arguments, env=environment, text=text)
+    return run_command(*arguments, env=environment, text=text, timeout_s=timeout_s)
 
 
 def answer(done: Done) -> Any:

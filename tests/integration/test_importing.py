@@ -24,7 +24,8 @@ EXPORTS = Path(__file__).parents[1] / "golden" / "exports"
 
 def imported(daemon: Daemon, *arguments: str) -> Any:
     """Import into `ann`, and return the report."""
-    return answer(run("import", *arguments, "--agent", "ann", "--json", url=daemon.url))
+    # Thousands of conversations take minutes beside other tests.
+    return answer(run("import", *arguments, "--agent", "ann", "--json", url=daemon.url, timeout_s=600))
 
 
 def messages(daemon: Daemon) -> list[dict[str, Any]]:

@@ -259,6 +259,7 @@ def _directly_embedded() -> np.ndarray:
     return np.frombuffer(done.stdout, dtype=np.float32).reshape(2, -1)
 
 
+@pytest.mark.alone
 @pytest.mark.full
 async def test_strange_and_endless_texts_get_vectors_in_time(real: MultilingualEmbedder) -> None:
     """NUL, lone surrogates, combining marks and 40 000 letters without a space cost seconds at most."""

@@ -32,7 +32,7 @@ NO_SECRET = "-"
 CONNECT_S = 5.0
 """How long a command waits for the log servers."""
 
-LEADER_S = 15.0
+LEADER_S = 60.0
 """How long the creation of a cluster waits for their first leader."""
 
 Addresses = Annotated[
