@@ -401,6 +401,14 @@ async def test_a_kind_of_its_own(tmp_path: Path, caller_in: CallerIn) -> None:
         assert sorted((await filtered(call, "episode", "recipe"))[1]) == ["episode", "recipe"]
         assert (await filtered(call, "fact", "poem")) == ([], [])
         assert len((await filtered(call, "菜谱"))[0]) == 1
+        fact = {"subject": "I", "topic": "likes", "object": "pasta"}
+        assert (await call("POST", f"{AGENT}/statements", fact)).status_code < 300
+        for options in ({}, {"newest_first": True}):
+            page = await call("GET", f"{AGENT}/nodes", params=options)
+            kinds = [one["kind"] for one in page.json()["nodes"]]
+            assert sorted(kinds) == ["episode", "recipe", "菜谱"], (
+                "all memories without `kinds`, and no statement"
+            )
         for kind in ("fact", "entity", "concept", "two words", "", "1st", "x" * 33):
             body = {"content": "x", "kind": kind}
             assert await call.refused("POST", f"{AGENT}/nodes", body) == "INVALID_VALUE", kind

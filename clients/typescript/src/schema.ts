@@ -5876,7 +5876,7 @@ export interface operations {
                 page_size?: number;
                 /** @description `next_page_token` of the page before; empty for the first page. */
                 page_token?: string;
-                /** @description Only nodes of these kinds: episode, entity, concept, kinds of statements, or your own; default: episode. Over REST separated by commas. `limits.max_keywords` sets the limit. */
+                /** @description Only nodes of these kinds: episode, entity, concept, kinds of statements, or your own; default: episode and your own. Over REST separated by commas. `limits.max_keywords` sets the limit. */
                 kinds?: string[];
                 /** @description Only memories of a message that was stored with each of these values. Over REST as JSON. `limits.max_metadata_bytes` sets the limit. */
                 metadata?: string;

@@ -733,7 +733,7 @@ class ListNodesRequest(_message.Message):
     """Whether the newest are listed first; memories only."""
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only nodes of these kinds: episode, entity, kinds of statements, or your own; default: episode."""
+        """Only nodes of these kinds: episode, entity, kinds of statements, or your own; default: episode and your own."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:

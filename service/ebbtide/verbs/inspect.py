@@ -13,7 +13,7 @@ from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFoun
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
-from ebbtide.records import EPISODE, Concept, Entity, MessageRecord, Node, Source, StoredPin
+from ebbtide.records import Concept, Entity, MessageRecord, Node, Source, StoredPin
 from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.attachments import CitedAttachment, cited_attachment
@@ -194,7 +194,7 @@ class ListNodesRequest(AgentPageRequest):
         Field(
             default_factory=list,
             description="Only nodes of these kinds: episode, entity, concept, kinds of statements, or your own; "
-            "default: episode. Over REST separated by commas.",
+            "default: episode and your own. Over REST separated by commas.",
         )
     )
     metadata: FlatMetadata | None = Field(
@@ -250,7 +250,7 @@ def _node_page(
     matches = message_filter(txn, workspace, request.metadata)
     found: list[NodeInfo] = []
     looked_at = 0
-    kinds = request.kinds or (EPISODE,)
+    kinds = request.kinds or {*workspace.network.kinds} - STATEMENT_KINDS
     nodes = _newest(txn, workspace, kinds, start) if request.newest_first else _nodes(txn, kinds, start)
     for node in nodes:
         if len(found) == request.size or looked_at >= MAX_LOOKED_AT:

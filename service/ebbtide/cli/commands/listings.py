@@ -88,7 +88,8 @@ def nodes(
         list[str] | None,
         typer.Option(
             "--kind",
-            help="Only these kinds: episode (the default), entity, a kind of statements, or your own; repeatable.",
+            help="Only these kinds: episode, entity, a kind of statements, or your own; repeatable. "
+            "Default: episode and your own.",
         ),
     ] = None,
     metadata: Metadata = None,
