@@ -45,7 +45,7 @@ class Node:
 
 @dataclass
 class Knowledge:
-    """What one node knows of the others."""
+    """The knowledge of one node about the others."""
 
     name: str
     nodes: dict[str, Node]
