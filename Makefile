@@ -120,7 +120,7 @@ test-integrations: $(READY_DEV) openapi-tools  ## run the frameworks' own tests 
 		@modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0
 	$(PYTHON) -m venv $(INTEGRATIONS)/sdks
 	$(INTEGRATIONS)/sdks/bin/python -m pip install --quiet openai==3.57.0 openai-agents==0.24.0 ollama==0.6.3
-	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/sdks openai@7.59.0 ai@7.0.173 @ai-sdk/openai-compatible@3.0.92
+	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/sdks openai@7.59.0 ai@7.0.173 @ai-sdk/openai-compatible@3.0.92 @ai-sdk/openai@4.0.118
 	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/deno deno@2.9.6
 	EBBTIDE_INTEGRATIONS=$(INTEGRATIONS) $(TESTS) tests/integration/test_framework_suites.py tests/integration/test_mem0_clients.py \
 		tests/integration/test_thin_adapters.py tests/integration/test_mcp_conformance.py tests/integration/test_proxy_sdks.py tests/integration/test_deno.py

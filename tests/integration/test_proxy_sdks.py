@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ pytestmark = [
     ),
 ]
 
+USAGE = {"input_tokens": 1, "output_tokens": 1}
 CALL = [{"id": "t1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
 
 OPENAI = """
@@ -154,6 +156,24 @@ try { for await (const _ of half.textStream); } catch (error) { failed.push(erro
 assert(failed.length > 0 && failed.every(APICallError.isInstance), failed);
 """
 
+NODE_PROVIDER = """
+import assert from "node:assert/strict";
+import { createOpenAI } from "@ai-sdk/openai";
+import { generateText, isStepCount, jsonSchema, streamText, tool } from "ai";
+
+const [url, said] = process.argv.slice(2);
+const model = createOpenAI({ baseURL: url + "/v1/agents/ann/openai/v1", apiKey: "unused" })("gpt-5");
+const common = { model, maxRetries: 0, instructions: "Be brief." };
+assert.equal((await generateText({ ...common, prompt: said })).text, "The harbour opens at nine.");
+const stream = streamText({ ...common, prompt: "Which tea do I drink?" });
+let text = "";
+for await (const part of stream.textStream) text += part;
+assert.equal(text, "Jasmine tea.");
+const f = tool({ inputSchema: jsonSchema({ type: "object", properties: {} }), execute: async () => "rain" });
+const used = await generateText({ ...common, prompt: "Which tea do I drink?", tools: { f }, stopWhen: isStepCount(2) });
+assert.equal(used.text, "The harbour opens at nine.");
+"""
+
 NOT_FOUND = Reply(
     (b'{"error": {"message": "no", "type": "t", "param": null, "code": "model_not_found"}}',),
     status=404,
@@ -166,6 +186,34 @@ def response() -> Reply:
     body = {"id": "r1", "object": "response", "created_at": 1, "model": "m", **RESPONSE}
     body["output"] = [{"id": "m1", "role": "assistant", "status": "completed", **RESPONSE["output"][1]}]
     return Reply((json.dumps(body).encode(),))
+
+
+def answered(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer of the Responses API with one item and all that the provider of the AI SDK needs."""
+    head = {"id": "r2", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
+    return {**head, "output": [{**item, "status": "completed"}], "usage": USAGE}
+
+
+def spoken(*texts: str) -> dict[str, Any]:
+    """Return a message of the Responses API."""
+    said = {"type": "output_text", "text": "".join(texts), "annotations": []}
+    return {"type": "message", "id": "m1", "role": "assistant", "content": [said]}
+
+
+def streamed_response(*texts: str) -> Reply:
+    """Return an answer of the Responses API as a stream."""
+    whole = answered(spoken(*texts))
+    began = {**spoken(), "status": "in_progress", "content": []}
+    place = {"item_id": "m1", "output_index": 0, "content_index": 0}
+    items: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**whole, "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": began},
+        *({"type": "response.output_text.delta", **place, "delta": text} for text in texts),
+        {"type": "response.output_item.done", "output_index": 0, "item": whole["output"][0]},
+        {"type": "response.completed", "response": whole},
+    ]
+    parts = (f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in items)
+    return Reply(tuple(parts), headers={"content-type": "text/event-stream"})
 
 
 def broken() -> Reply:
@@ -237,6 +285,23 @@ async def test_the_ai_sdk(tmp_path: Path) -> None:
         await run(NODE_AI, str(at.client.base_url), tmp_path)
         assert "jasmine" in await at.remembered()
         assert JASMINE in at.upstream.requests[1].json["messages"][0]["content"]
+
+
+async def test_the_openai_provider_of_the_ai_sdk(tmp_path: Path) -> None:
+    """Its default is the Responses API: texts, streams and rounds of tools, with memories in the instructions."""
+    async with site(tmp_path) as at:
+        harbour = answered(spoken("The harbour opens at nine."))
+        call = answered(
+            {"type": "function_call", "id": "f1", "call_id": "c1", "name": "f", "arguments": "{}"}
+        )
+        whole = [Reply((json.dumps(one).encode(),)) for one in (harbour, call, harbour)]
+        at.upstream.replies += [whole[0], streamed_response("Jasmine ", "tea."), *whole[1:]]
+        await run(NODE_PROVIDER, str(at.client.base_url), tmp_path)
+        assert "jasmine" in await at.remembered()
+        first, *others = at.upstream.requests
+        assert first.target == "/v1/responses" and "instructions" not in first.json
+        for sent in others:
+            assert JASMINE in sent.json["instructions"]
 
 
 async def test_the_ollama_package(tmp_path: Path) -> None:
