@@ -392,6 +392,14 @@ async def test_many_memories_are_changed_and_deleted(tmp_path: Path) -> None:
         )
         texts = [(await at.send("GET", f"/v1/memories/{one}/"))["memory"] for one in ids]
         assert texts == ["It is red.", "It is green."]
+        foreign = {"memory_id": "0b7a1c52-1b0e-4b8e-8a55-1c7c1c9d2f10", "text": "x"}
+        broken = [{**update[0], "text": "It is white."}, foreign, {**update[1], "text": "It is black."}]
+        assert "memories[1]" in await at.refused(
+            "NODE_NOT_FOUND", 404, "PUT", "/v1/batch/", {"memories": broken}
+        )
+        texts = [(await at.send("GET", f"/v1/memories/{one}/"))["memory"] for one in ids]
+        assert texts == ["It is white.", "It is black."]
+        await at.refused("NODE_NOT_FOUND", 404, "DELETE", "/v1/batch/", {"memories": [{"memory_id": "x"}]})
         await at.send("DELETE", "/v1/batch/", {"memories": [{"memory_id": one} for one in ids]})
         for one in ids:
             await at.refused("NODE_FORGOTTEN", 404, "GET", f"/v1/memories/{one}/")

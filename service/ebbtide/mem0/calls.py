@@ -92,18 +92,35 @@ async def _event(call: Call, place: Place) -> Any:
 async def batch_update(call: Call) -> Plan:
     """Correct many memories, one after the other."""
     given = await call.read(read_batch, ("text", "metadata"))
-    places = [from_id(memory_id) for memory_id, _ in given]
-    changes = [
-        partial(correct_memory, call, place, fields) for place, (_, fields) in zip(places, given, strict=True)
-    ]
-    return planned(_each, changes, "updated", agents=[one.agent_id for one in places])
+    return _planned_each(given, partial(correct_memory, call), "updated")
 
 
 async def batch_delete(call: Call) -> Plan:
     """Delete many memories, one after the other."""
-    places = [from_id(memory_id) for memory_id, _ in await call.read(read_batch, ())]
-    changes = [partial(delete_memory, call, place) for place in places]
-    return planned(_each, changes, "deleted", agents=[one.agent_id for one in places])
+    given = await call.read(read_batch, ())
+    return _planned_each(given, lambda place, _: delete_memory(call, place), "deleted")
+
+
+def _planned_each(
+    given: Sequence[tuple[str, Mapping[str, Any]]],
+    change: Callable[[Place, Mapping[str, Any]], Awaitable[Any]],
+    done: str,
+) -> Plan:
+    """Return the changes of a batch. An id that cannot be read fails as one that no memory has."""
+    changes, agents = list[Callable[[], Awaitable[Any]]](), list[str]()
+    for memory_id, fields in given:
+        try:
+            place = from_id(memory_id)
+        except NotFound as error:
+            changes.append(partial(_fail, error))
+            continue
+        agents.append(place.agent_id)
+        changes.append(partial(change, place, fields))
+    return planned(_each, changes, done, agents=agents)
+
+
+async def _fail(error: EbbtideError) -> None:
+    raise error
 
 
 async def _each(changes: Sequence[Callable[[], Awaitable[Any]]], done: str) -> Any:
