@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DRAWN = "html[data-drawn]"
 AGENT = "ann"
 BOATS = "Clara builds wooden boats in Porto, together with her brother Tom, who paints them."
+ALIGNED = "cells => cells.map(one => getComputedStyle(one).textAlign)"
 COUNTS = re.compile(r"(\d+) alive.*?(\d+) shortened.*?(\d+) forgotten", re.DOTALL)
 
 
@@ -363,8 +364,8 @@ def test_the_table_has_what_the_filter_finds(tab: Visit, client: Client) -> None
     tab.page.fill(".filter", "lantern")
     tab.page.wait_for_selector(".counts >> text=1 memory found")
     assert "lantern" in rows.first.inner_text() and rows.count() == 1
-    tab.page.fill(".filter", "submarine")
-    tab.page.wait_for_selector(".counts >> text=Nothing found")
+    right = [tab.page.locator(f"{row} > *").evaluate_all(ALIGNED) for row in ("thead tr", "tbody tr")]
+    assert right[0] == right[1]
 
 
 @pytest.mark.parametrize("agent", ["林月", "v1.0", "a_b-c"])

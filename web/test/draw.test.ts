@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Colours, draw, type Picture } from "../src/shore/draw";
+import { type Colours, draw, hubPlaces, type Picture } from "../src/shore/draw";
 import { FORGOTTEN, UNBORN, WHOLE } from "../src/shore/life";
 import { wholeFrame } from "../src/shore/spiral";
 
@@ -79,6 +79,33 @@ describe("the picture", () => {
       return labels.map((one) => one.colour);
     });
     expect(colours).toEqual([["text"], ["quiet"]]);
+  });
+
+  it("writes no label under the buttons at the upper right", () => {
+    const { context, labels } = recorded();
+    const size = { width: 300, height: 130, ratio: 1 };
+    const all = new Map([0, 1, 2, 4].map((life) => [life, `memory number ${life}`]));
+    draw(context, size, { zoom: 1, x: 0, y: 0 }, picture({ labels: all }), COLOURS);
+    expect(labels.length).toBeGreaterThan(1);
+    for (const { text, x, y } of labels) expect(x + 8 * text.length <= 300 - 40 || y - 9 >= 116, text).toBe(true);
+  });
+
+  it("shortens a name outside the spiral, and writes it over the dots only without any room", () => {
+    const name = "grandfather's fishing boat";
+    const size = { width: 390, height: 600, ratio: 1 };
+    const sides = [0, 1, 2, 4].map((chosen) => {
+      const { context, labels } = recorded();
+      const shown = picture({ chosen, hubs: [{ name, lives: [] }] });
+      draw(context, size, { zoom: 1, x: 0, y: 0 }, shown, COLOURS);
+      const hub = hubPlaces(size, { zoom: 1, x: 0, y: 0 }, shown)[0]!;
+      const { text, x } = labels[0]!;
+      const isOuter = hub.x > 195;
+      const hasRoom = Math.floor((26 * ((isOuter ? 390 - hub.x : hub.x) - 12)) / 208) - 1 >= 8;
+      expect(x > hub.x === isOuter).toBe(hasRoom);
+      if (hasRoom) expect(text).toMatch(/^grandfat.*…$/);
+      return hasRoom;
+    });
+    expect(new Set(sides).size).toBe(2);
   });
 
   it("covers no label with another one, a name or a dot, and has room for the innermost dots", () => {

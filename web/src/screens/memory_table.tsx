@@ -40,7 +40,7 @@ export function MemoryTable({ agent, lives, levels, faded, pass, isNow, texts, c
     return () => stop.abort();
   }, [texts, rows, page]);
   const head = (name: Order, title: string) => (
-    <th scope="col" aria-sort={order === name ? "descending" : "none"}>
+    <th scope="col" class={name === "id" ? "" : "number"} aria-sort={order === name ? "descending" : "none"}>
       <button type="button" class="plain" onClick={() => { setOrder(name); setPage(0); }}>{title}{order === name ? " ↓" : ""}</button>
     </th>
   );
@@ -55,7 +55,7 @@ export function MemoryTable({ agent, lives, levels, faded, pass, isNow, texts, c
             <th scope="col">{t.columns.state}</th>
             {head("length", t.columns.length)}
             {head("importance", t.columns.importance)}
-            <th scope="col">{t.columns.born}</th>
+            <th scope="col" class="number">{t.columns.born}</th>
           </tr>
         </thead>
         <tbody>

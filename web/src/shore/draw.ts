@@ -7,6 +7,8 @@ const SMALLEST_ROUND_PX = 1.3;
 const LEAST_SHARE = 0.34;
 const MARGIN_PX = 26;
 const LEAST_LABEL = 8;
+// What the buttons at the upper right take of the picture.
+const BUTTONS_PX = { width: 40, height: 116 };
 // Where a label is tried: beside its dot, then a little above and below.
 const LINES = [0, -1, 1];
 
@@ -255,7 +257,7 @@ function curve(context: CanvasRenderingContext2D, x: number, y: number, toX: num
   context.stroke();
 }
 
-/** Return where the names that the chosen memory mentions lie: outside the spiral, near the memory. */
+/** Return where names lie: outside the spiral, near the memory that mentions them, or the newest one if a name is chosen. */
 export function hubPlaces(size: Size, camera: Camera, { frame, chosen, hubs }: Pick<Picture, "frame" | "chosen" | "hubs">): (Hub & { x: number; y: number })[] {
   const from = frame.placeOf[chosen] ?? -1;
   if (from < 0) return [];
@@ -281,7 +283,8 @@ function drawMarks(context: CanvasRenderingContext2D, size: Size, camera: Camera
   }
 }
 
-// Return the boxes of what was drawn: labels must not cover names.
+// A name is written away from the spiral, shortened if need be, and over the dots only where it has no room at all. Return
+// the boxes of what was drawn: labels must not cover names.
 function drawHubs(context: CanvasRenderingContext2D, size: Size, camera: Camera, picture: Picture, colours: Colours): Box[] {
   context.font = "500 12px system-ui, sans-serif";
   context.textBaseline = "middle";
@@ -290,8 +293,11 @@ function drawHubs(context: CanvasRenderingContext2D, size: Size, camera: Camera,
     context.beginPath();
     context.rect(hub.x - 3.5, hub.y - 3.5, 7, 7);
     context.fill();
-    const { width } = context.measureText(hub.name);
-    const isRight = hub.x > size.width / 2 + camera.x ? hub.x + width + 12 < size.width : hub.x < width + 12;
+    const isOuter = hub.x > size.width / 2 + camera.x;
+    const outside = shortenedTo(context, hub.name, (isOuter ? size.width - hub.x : hub.x) - 12);
+    const name = outside || hub.name;
+    const { width } = context.measureText(name);
+    const isRight = isOuter === (outside !== "");
     const left = isRight ? hub.x + 9 : hub.x - 9 - width;
     writeOn(context, hub.name, left, hub.y, colours.text, colours.ground);
     return [Math.min(left, hub.x - 4), hub.y - 8, Math.max(left + width, hub.x + 4), hub.y + 8];
@@ -331,7 +337,8 @@ function drawLabels(context: CanvasRenderingContext2D, size: Size, camera: Camer
     const sides = x >= size.width / 2 + camera.x ? [true, false] : [false, true];
     const places = LINES.flatMap((line) => sides.map((isRight) => [isRight, y + line * (dot + 4)] as const));
     for (const [isRight, middle] of places) {
-      const fitting = shortenedTo(context, text, (isRight ? size.width - x : x) - dot - 10);
+      const end = middle - 9 < BUTTONS_PX.height ? size.width - BUTTONS_PX.width : size.width;
+      const fitting = shortenedTo(context, text, (isRight ? end - x : x) - dot - 10);
       const width = context.measureText(fitting).width;
       const left = isRight ? x + dot + 6 : x - dot - 6 - width;
       const box: Box = [left, middle - 9, left + width, middle + 9];
