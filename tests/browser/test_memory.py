@@ -324,6 +324,16 @@ def test_what_points_at_a_forgotten_memory_is_read_from_all_pages(
             visit.page.wait_for_selector(f".gone li >> text='{name}'")
 
 
+def test_a_chosen_name_is_joined_with_its_memories(tab: Visit, client: Client) -> None:
+    """A name is drawn outside the spiral. The legend explains what is drawn, and no link of a memory is."""
+    tell(client, "names", "I moved to Lisbon in May.")
+    name = next(one for one in client.list_nodes("names", kinds=["entity"]).nodes if one.phrase == "Lisbon")
+    tab.open(f"/ui/a/names/m/{name.id}")
+    tab.page.wait_for_selector(".panel >> text=Mentioned in 1 memory")
+    tab.page.wait_for_selector(".legend .dot.name")
+    assert tab.page.locator(".legend .chord").count() == 0
+
+
 def test_arrow_keys_walk_the_spiral_and_a_table_shows_the_same(tab: Visit, client: Client) -> None:
     """Without a pointer: End chooses the newest memory, the arrows its neighbours; the table has every memory."""
     tab.open(f"/ui/a/{AGENT}")

@@ -59,6 +59,13 @@ describe("the picture", () => {
     expect(curves).toEqual([]);
   });
 
+  it("joins a chosen name, which has no dot, with the memories that mention it", () => {
+    const { context, curves, texts } = recorded();
+    draw(context, SIZE, { zoom: 1, x: 0, y: 0 }, picture({ hubs: [{ name: "Lisbon", lives: [1, 4] }] }), COLOURS);
+    expect(texts).toEqual(["Lisbon"]);
+    expect(curves).toEqual([{ colour: "quiet", width: 1.6 }, { colour: "quiet", width: 1.6 }]);
+  });
+
   it("shortens a label that has too little room, and leaves it out where nothing would be left", () => {
     const text = "My sister Clara plays the cello";
     const drawn = [800, 390, 60].map((width) => {

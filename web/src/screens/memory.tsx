@@ -138,7 +138,7 @@ function Shore({ agent, node, map, history, lives: past }: State & { agent: stri
             />
           )}
         </div>
-        <Legend agent={agent} hasLinks={links.chords.length > 0 || links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={past.isStatement.includes(1)} />
+        <Legend agent={agent} hasLinks={links.chords.length > 0} hasNames={links.hubs.length > 0} isTable={isTable} onTable={() => setTable((one) => !one)} hasStatements={past.isStatement.includes(1)} />
         {counts.alive === 0 && isNow && <p class="quiet centre">{t.allForgotten}</p>}
         <Slider pass={pass} now={now} first={past.firstPass} horizon={horizon} onPass={(one) => setPass(one === now ? undefined : one)} />
         <div class="note">{pass > now && <ForecastNote of={foretold} more={() => t.forecastTexts} />}</div>
@@ -165,7 +165,7 @@ function NothingYet({ agent }: { agent: string }) {
   );
 }
 
-function Legend({ agent, hasLinks, isTable, onTable, hasStatements }: { agent: string; hasLinks: boolean; isTable: boolean; onTable: () => void; hasStatements: boolean }) {
+function Legend({ agent, hasLinks, hasNames, isTable, onTable, hasStatements }: { agent: string; hasLinks: boolean; hasNames: boolean; isTable: boolean; onTable: () => void; hasStatements: boolean }) {
   const t = words.value;
   return (
     <p class="legend">
@@ -176,7 +176,7 @@ function Legend({ agent, hasLinks, isTable, onTable, hasStatements }: { agent: s
       {hasStatements && <span><i class="dot diamond" /> <a href={pathOf(["a", agent, "review"])}>{t.legend.statement}</a></span>}
       {hasLinks && <span><i class="chord in" /> {t.legend.incoming}</span>}
       {hasLinks && <span><i class="chord out" /> {t.legend.outgoing}</span>}
-      {hasLinks && <span><i class="dot name" /> {t.legend.name}</span>}
+      {hasNames && <span><i class="dot name" /> {t.legend.name}</span>}
       <span class="grow" />
       <label class="check"><input type="checkbox" checked={isTable} onChange={onTable} /> {t.table}</label>
     </p>

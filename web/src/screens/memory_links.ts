@@ -4,7 +4,7 @@ import type { ResponseOf } from "ebbtide-client";
 import { numberOf } from "../reading";
 import { client } from "../session";
 import type { Chord, Hub } from "../shore/draw";
-import { lifeOf, type Lives, type MapPage } from "../shore/life";
+import { ENTITY, lifeOf, type Lives, type MapPage } from "../shore/life";
 import { visible } from "../text";
 
 const MOST_HUBS = 12;
@@ -76,9 +76,15 @@ export function useLinks(agent: string, chosen: number, hovered: number, lives: 
 async function readLinks(agent: string, id: number, signal: AbortSignal, set: (found: Found) => void): Promise<void> {
   const node = await client.value.getNode(agent, `n${id}`, { signal });
   const links = linksOf(node);
+  // A name has no place in time, so it is drawn outside the spiral.
+  if (node.kind === ENTITY) return set({ id, links: [], hubs: [hubOf(node)] });
   set({ id, links, hubs: [] });
   const names = await Promise.all(node.entities.slice(0, MOST_HUBS).map((one) => client.value.getNode(agent, one.id, { signal })));
-  if (names.length > 0) set({ id, links, hubs: names.map((name) => ({ name: visible(name.phrase), ids: [...new Set(linksOf(name).map((link) => link.other))] })) });
+  if (names.length > 0) set({ id, links, hubs: names.map(hubOf) });
+}
+
+function hubOf(name: ResponseOf<"getNode">) {
+  return { name: visible(name.phrase), ids: [...new Set(linksOf(name).map((link) => link.other))] };
 }
 
 function linksOf(node: ResponseOf<"getNode">): Link[] {

@@ -224,8 +224,9 @@ function drawChords(context: CanvasRenderingContext2D, size: Size, camera: Camer
     for (const life of hub.lives) {
       const to = pointOf(life);
       if (!to) continue;
-      context.globalAlpha = life === chosen ? 0.9 : 0.35;
-      context.lineWidth = life === chosen ? 1.6 : 1;
+      const isOwn = chosen < 0 || life === chosen;
+      context.globalAlpha = isOwn ? 0.9 : 0.35;
+      context.lineWidth = isOwn ? 1.6 : 1;
       curve(context, hub.x, hub.y, ...to, size, camera);
     }
   }
@@ -259,7 +260,7 @@ function curve(context: CanvasRenderingContext2D, x: number, y: number, toX: num
 
 /** Return where names lie: outside the spiral, near the memory that mentions them, or the newest one if a name is chosen. */
 export function hubPlaces(size: Size, camera: Camera, { frame, chosen, hubs }: Pick<Picture, "frame" | "chosen" | "hubs">): (Hub & { x: number; y: number })[] {
-  const from = frame.placeOf[chosen] ?? -1;
+  const from = frame.placeOf[chosen] ?? Math.max(-1, ...hubs.flatMap((hub) => hub.lives.map((life) => frame.placeOf[life] ?? -1)));
   if (from < 0) return [];
   const radius = (radiusOf(Math.max(LEAST_PLACES, frame.lifeAt.length)) + 0.9) * scaleOf(size, frame, camera);
   const step = Math.min(0.34, (2 * Math.PI) / Math.max(1, hubs.length));
@@ -299,7 +300,7 @@ function drawHubs(context: CanvasRenderingContext2D, size: Size, camera: Camera,
     const { width } = context.measureText(name);
     const isRight = isOuter === (outside !== "");
     const left = isRight ? hub.x + 9 : hub.x - 9 - width;
-    writeOn(context, hub.name, left, hub.y, colours.text, colours.ground);
+    writeOn(context, name, left, hub.y, colours.text, colours.ground);
     return [Math.min(left, hub.x - 4), hub.y - 8, Math.max(left + width, hub.x + 4), hub.y + 8];
   });
 }
