@@ -422,6 +422,10 @@ def test_in_chinese_no_english_sentence_is_left(browser: Browser, lived: Daemon,
             visit.page.wait_for_load_state("networkidle" if path == "/ui/" else "load")
             for text in visit.page.locator("body").all_inner_texts():
                 assert not re.search(r"[A-Za-z]{2,}(?: [A-Za-z]{2,}){2,}", text), text
+        visit.open(f"/ui/a/{AGENT}/m/n3")
+        visit.page.wait_for_selector(".links summary")
+        links = visit.page.locator(".links li .quiet").all_text_contents()
+        assert links and not re.search("[a-z]", "".join(links)), links
 
 
 def test_a_key_that_may_only_read_has_no_button_that_writes(browser: Browser, tmp_path: Any) -> None:

@@ -68,7 +68,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
         {step === 4 && known.value && <p class="said">{t.tourRecall(visible(known.value.name))} <q>{visible(known.value.text)}</q></p>}
       </div>
       <p class="actions">
-        {step > 1 && <button type="button" onClick={() => at(step - 1)}>{t.previous}</button>}
+        {step > 1 && <button type="button" onClick={() => at(step - 1)}>{t.tourPrevious}</button>}
         <button type="button" class="main" ref={focused} onClick={() => at(step === STEPS ? 0 : step + 1)}>{step === STEPS ? t.tourEnd : t.tourNext}</button>
         {step < STEPS && <button type="button" class="plain" onClick={() => at(0)}>{t.tourSkip}</button>}
       </p>

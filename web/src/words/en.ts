@@ -150,10 +150,8 @@ export const en = {
   names: "Names in it",
   saidBy: (speaker: string, conversation: string, date: string) => [speaker, conversation, date].filter(Boolean).join(" · "),
   roles: { user: "user", assistant: "assistant", system: "system", tool: "tool" } as Record<string, string>,
-  // Names of the links that the daemon makes. A language model may give others.
-  relations: {
-    next: "said next", previous: "said before", before: "earlier", after: "later", about: "about", mentions: "mentions", involves: "involves",
-  } as Record<string, string>,
+  // Names of links that are not shown as they are.
+  relations: {} as Record<string, string>,
   wordsDeleted: "The words are deleted.",
   goneTitle: "There was something here",
   goneText: (pass: number | undefined) => (pass === undefined ? "This memory is forgotten." : `This memory was forgotten in pass ${pass}.`),
@@ -180,6 +178,7 @@ export const en = {
   ],
   tourRecall: (name: string) => `A recall of “${name}” now returns:`,
   tourWait: "The agent is still young: nothing was shortened or forgotten yet. Wait a moment until it has heard more.",
+  tourPrevious: "Previous",
   tourNext: "Next",
   tourEnd: "Explore",
   tourSkip: "Skip the tour",
