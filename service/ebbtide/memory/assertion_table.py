@@ -405,6 +405,12 @@ class AssertionTable:
         found: Array = rows[np.isin(self._rows["slot"][rows], self._slots.numbers(is_wanted))]
         return found
 
+    def messages_among(self, messages: Iterable[int]) -> list[int]:
+        """Return those of some messages from which assertions are, in the same order."""
+        some = np.array(list(messages), dtype=np.int64)
+        found: list[int] = some[np.isin(some, self._rows["message"])].tolist()
+        return found
+
     def statements_about(self, subjects: Iterable[int]) -> list[int]:
         """Return the statements about some entities, ascending."""
         return self._distinct("statement", self._rows_about(subjects, None, None))

@@ -107,6 +107,8 @@ class Network:
         )
         self.revision = 0
         """Changes with every change of the network or its parameters."""
+        self.names_revision = 0
+        """Changes if an entity is added, removed or renamed."""
         self.links = LinkTable()
         self._texts: FoldedTexts | None = FoldedTexts()
         """None until they are needed, after an agent was opened."""
@@ -574,7 +576,10 @@ class Network:
 
     def put_entity(self, entity: Entity) -> None:
         """Add an entity or replace its record."""
-        if entity.id not in self.entities:
+        before = self.entities.get(entity.id)
+        if before is None or before.name != entity.name:
+            self.names_revision += 1
+        if before is None:
             slot = self._new_slot(entity.id, {"is_entity": True})
             self.keys.put(slot, piece_of(entity.key, ()))
             self.entity_of_key[entity.key] = entity.id
@@ -668,6 +673,7 @@ class Network:
                 self._drop_text(slot)
                 self.node_count -= 1
             else:
+                self.names_revision += 1
                 self.keys.drop(slot)
                 del self.entity_of_key[entity.key]
 

@@ -81,6 +81,8 @@ class Ledger:
         self._past: Replay | None = None
         """The replay of the last question about what was known earlier."""
         self._statements: Array | None = None
+        self.revision = 0
+        """Changes with every change of the entries."""
         more = iter(entries)
         while some := list(islice(more, MANY_AT_ONCE)):
             self.apply(some)
@@ -105,6 +107,7 @@ class Ledger:
         self._changed(self._assertions.remove(wanted), has_rulings=any(rulings))
 
     def _changed(self, removed: Sequence[Assertion], *, has_rulings: bool) -> None:
+        self.revision += 1
         self._past, self._statements = None, None
         if has_rulings:
             self._now = Replay(self, None)
@@ -153,6 +156,10 @@ class Ledger:
     def are_statements(self, nodes: Array) -> Array:
         """Return which of some nodes are statements."""
         return places_in(self._ids(), nodes)[1]
+
+    def stating(self, messages: Iterable[int]) -> list[int]:
+        """Return those of some messages that state something, in the same order."""
+        return self._assertions.messages_among(messages)
 
     @property
     def statement_count(self) -> int:

@@ -259,8 +259,7 @@ class _Search:
         self._plan = plan
         self._workspace = workspace
         ledger, network = workspace.ledger, workspace.network
-        revision = workspace.epoch, network.revision
-        named = workspace.subject_names.of(revision, network, ledger, view.replay)
+        named = workspace.subject_names.of(workspace.epoch, network, ledger, view.replay)
         floor = workspace.search.min_relevance
         self._matches = StatementMatches(
             view.txn, network, ledger, view.replay, named, request.query, topics, floor, plan.topics

@@ -47,6 +47,17 @@ def full(entry: int, **fields: Any) -> Assertion:
     )
 
 
+def test_messages_that_state_something_are_found_in_their_order() -> None:
+    """Of some messages those from which assertions are, also after one is removed."""
+    table = AssertionTable()
+    assert table.messages_among([3, 1]) == []
+    table.put([full(1), full(2), full(3)])
+    assert table.messages_among([5, 3, 4, 1]) == [3, 1]
+    assert table.messages_among([]) == []
+    table.remove([3])
+    assert table.messages_among({1: 0.5, 3: 0.4}) == [1]
+
+
 def test_every_field_comes_back() -> None:
     """An assertion with all fields, one with few, and one with an empty object are as they were."""
     plain = Assertion(2, 102, 3, "likes", "tea", Source(2, 0, 3), 10, 11)

@@ -221,7 +221,9 @@ class StatementMatches:
         """
         best = max(hits.scored.values(), default=0.0)
         words, meaning = dict[NodeId, float](), dict[NodeId, float]()
-        citing = {message: self.txn.citings.of(message) for message in hits.scored} if best > 0 else {}
+        # Most messages state nothing.
+        stating = self.ledger.stating(hits.scored) if best > 0 else []
+        citing = {message: self.txn.citings.of(message) for message in stating}
         cited = np.array([one for nodes in citing.values() for one in nodes], dtype=np.int64)
         every = set(cited[self.ledger.are_statements(cited)].tolist())
         self._read_versions(sorted(every))

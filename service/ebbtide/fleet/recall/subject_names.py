@@ -1,11 +1,10 @@
 """The names under which a question may mean those about whom statements are made.
 
-A question is compared with all of them. They are normalised once for each change of the agent.
+A question is compared with all of them. They are normalised once for each change of the entities or the statements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import NamedTuple
 
 from ebbtide.ids import NodeId
@@ -27,14 +26,14 @@ class Named(NamedTuple):
 
 
 class SubjectNames:
-    """The names of the last question, kept while the agent does not change."""
+    """The names of the last question, kept while no entity and no statement changes."""
 
     def __init__(self) -> None:
-        self._last: tuple[Hashable, Named] | None = None
+        self._last: tuple[tuple[int, int, int, int | None], Named] | None = None
 
-    def of(self, revision: Hashable, network: Network, ledger: Ledger, replay: Replay) -> Named:
-        """Return the names. `revision` changes with every change of the network and the ledger."""
-        key = revision, replay.before
+    def of(self, epoch: int, network: Network, ledger: Ledger, replay: Replay) -> Named:
+        """Return the names. `epoch` changes if network and ledger are other ones."""
+        key = epoch, network.names_revision, ledger.revision, replay.before
         if self._last is None or self._last[0] != key:
             self._last = key, _named(network, ledger, replay)
         return self._last[1]
