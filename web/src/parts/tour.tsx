@@ -1,7 +1,6 @@
 // Four captions that show a newcomer what the picture means. They appear with ?tour=1 and end with Esc.
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { focused } from "./focus";
-import { useLoad } from "./load";
 import { MAP_PAGE } from "../reading";
 import { go, pathOf, place } from "../router";
 import { client } from "../session";
@@ -26,10 +25,16 @@ export function Tour({ agent, lives, now, onPass }: Props) {
   const isOn = step >= 1 && step <= STEPS;
   const shortened = useMemo(() => (isOn ? mostShortened(lives) : undefined), [isOn, lives]);
   const forgotten = useMemo(() => (isOn ? idOf(lives, lives.ended.findIndex((end) => end !== NEVER)) : undefined), [isOn, lives]);
-  // It is read during the third step, for the fourth one.
-  const isKnownNeeded = step >= 3 && forgotten !== undefined;
-  const known = useLoad(async (signal) => (isKnownNeeded ? readKnown(agent, signal) : undefined), [agent, isKnownNeeded]);
-  const exampleOf = (one: number) => (one === 3 ? shortened : one === 4 && (known.value !== undefined || known.error !== undefined) ? (known.value?.id ?? forgotten) : undefined);
+  const [known, setKnown] = useState<Known | undefined>(undefined);
+  // It is read during the third step, for the fourth one, and again while no name points at what is forgotten.
+  const isKnownNeeded = step >= 3 && forgotten !== undefined && known === undefined;
+  useEffect(() => {
+    if (!isKnownNeeded) return;
+    const stop = new AbortController();
+    readKnown(agent, stop.signal).then((found) => found && setKnown(found), () => undefined);
+    return () => stop.abort();
+  }, [agent, isKnownNeeded, lives]);
+  const exampleOf = (one: number) => (one === 3 ? shortened : one === 4 ? (known?.id ?? forgotten) : undefined);
   const isTooEarly = ((step === 2 || step === 3) && shortened === undefined) || (step === 4 && forgotten === undefined);
   const example = exampleOf(step);
   const at = (next: number) => {
@@ -56,8 +61,8 @@ export function Tour({ agent, lives, now, onPass }: Props) {
     return () => clearInterval(timer);
   }, [step, isTooEarly]);
   useEffect(() => {
-    // A demonstration that has just begun has no example yet.
-    if (isOn && example !== undefined && place.value.segments[2] !== "m") at(step);
+    // A demonstration that has just begun has no example yet, and the first forgotten memory may not be the best one.
+    if (isOn && example !== undefined && (step === 4 || place.value.segments[2] !== "m")) at(step);
   }, [step, example]);
   if (!isOn) return null;
   return (
@@ -65,7 +70,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
       <p class="quiet small step-of">{t.tourStep(step, STEPS)}</p>
       <div>
         <p>{isTooEarly ? t.tourWait : t.tour[step - 1]}</p>
-        {step === 4 && known.value && <p class="said">{t.tourRecall(visible(known.value.name))} <q>{visible(known.value.text)}</q></p>}
+        {step === 4 && known && <p class="said">{t.tourRecall(visible(known.name))} <q>{visible(known.text)}</q></p>}
       </div>
       <p class="actions">
         {step > 1 && <button type="button" onClick={() => at(step - 1)}>{t.tourPrevious}</button>}
@@ -80,8 +85,14 @@ function idOf(lives: Lives, life: number): number | undefined {
   return life < 0 ? undefined : lives.id[life];
 }
 
-/** A forgotten memory, a name that still points at it, and what a recall of the name says; null if no name does. */
-async function readKnown(agent: string, signal: AbortSignal) {
+/** A forgotten memory, a name that still points at it, and what a recall of the name says. */
+interface Known {
+  id: number;
+  name: string;
+  text: string;
+}
+
+async function readKnown(agent: string, signal: AbortSignal): Promise<Known | undefined> {
   const { nodes, kinds, links } = await client.value.getMap(agent, { links: "all", page_size: MAP_PAGE }, { signal });
   const living = new Map(nodes.id.map((id, row) => [id, kinds[nodes.kind[row] as number]]));
   const rows = [...links.target.keys()].filter((row) => living.get(links.source[row] as number) === ENTITY);
@@ -90,7 +101,7 @@ async function readKnown(agent: string, signal: AbortSignal) {
   const inUse = new Set(rows.filter((row) => !isBroken(row)).map((row) => links.source[row]));
   const broken = rows.filter(isBroken);
   const row = broken.find((one) => !inUse.has(links.source[one] as number)) ?? broken[0];
-  if (row === undefined) return null;
+  if (row === undefined) return undefined;
   const { phrase } = await client.value.getNode(agent, `n${links.source[row]}`, { signal });
   const text = await client.value.recallText(agent, { keywords: [phrase], max_results: 1 }, { signal });
   return { id: links.target[row] as number, name: phrase, text };
