@@ -24,7 +24,7 @@ EXPORTS = Path(__file__).parents[1] / "golden" / "exports"
 
 def imported(daemon: Daemon, *arguments: str) -> Any:
     """Import into `ann`, and return the report."""
-    # Thousands of conversations take minutes beside other tests.
+    # On a busy machine, thousands of conversations take minutes.
     return answer(run("import", *arguments, "--agent", "ann", "--json", url=daemon.url, timeout_s=600))
 
 

@@ -30,7 +30,7 @@ def test_names_are_read_again_after_a_change() -> None:
     entities = [("bob", 1), ("ann", 2), ("sister", 3)]
     second = Named(entities, [("sister", 3)], [("flatmate", 2)])
     assert names.of(1, network, ledger, ledger.known()) == second
-    # What recalls and passes change does not matter here.
+    # Recalls and passes change neither names nor statements.
     network.apply(Change(entities={2: Entity(2, "Ann", "ann", left_from=1)}))
     kept = names.of(1, network, ledger, ledger.known())
     network.apply(Change())
