@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.browser.lived import HOSTILE, TURNING, as_shown, tell
 from tests.browser.visit import Visit, visiting
 from tests.support.fading import GARDEN, HARBOUR, KETTLE
 from tests.support.keys import new_key
+from tests.support.log_servers import free_ports
 from tests.support.process import Daemon, running_daemon
 
 if TYPE_CHECKING:
@@ -290,6 +292,39 @@ def test_changes_are_shown_live(browser: Browser, lived: Daemon, client: Client)
         count = client.get_agent("live").counts.nodes
         assert count > before
         visit.page.wait_for_selector(f".counts >> text={count} alive")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_an_open_page_continues_after_a_restart_of_the_daemon(browser: Browser, tmp_path: Path) -> None:
+    """It says that it is not live meanwhile, connects by itself, and shows what was remembered since."""
+    daemon = Daemon(tmp_path / "data")
+    daemon.flags += ("--rest-port", str(free_ports(1)[0]))
+    try:
+        daemon.start()
+        with Client(daemon.url) as client:
+            tell(client, "live", "The lighthouse keeper writes long letters to his daughter every winter.")
+        # Chromium reports the refused connections in the console.
+        with visiting(browser, daemon.url, locale="en-US", is_checked=False) as visit:
+            visit.open("/ui/a/live")
+            visit.page.wait_for_selector(".lamp.live")
+            daemon.stop()
+            visit.page.wait_for_selector(".lamp.connecting")
+            before = shown(visit.page)[0]
+            daemon.start()
+            with Client(daemon.url) as client:
+                tell(client, "live", "A gardener plants tulips behind the station before the first frost.")
+                count = client.get_agent("live").counts.nodes
+            assert count > before
+            # The page tries again after 1, 2, 5, 15 and 30 s.
+            visit.page.wait_for_selector(f".counts >> text={count} alive", timeout=90_000)
+            visit.page.wait_for_selector(".lamp.live")
+            assert not visit.elsewhere
+            assert all("Failed to load resource: net::" in message for message in visit.messages), (
+                visit.messages
+            )
+    finally:
+        daemon.close()
 
 
 def test_one_life_shows_what_is_left_and_what_was_said(tab: Visit, client: Client) -> None:
