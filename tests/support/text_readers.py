@@ -169,7 +169,9 @@ def _values(text: str) -> Any:
     for check in checks:
         with suppress(ValueError, IndexError):  # a text that no form matches, such as an age without digits
             check(text[:80])
-    about = [extraction.extract(f"{begin}{text[:12]}。") for begin in ("我妹妹叫", "我妹妹")]
+    about = [
+        extraction.extract(f"{begin}{text[:12]}。") for begin in ("我妹妹叫", "我妹妹", "我养了一只狗，叫")
+    ]
     about += [extraction.extract(f"{name}{text[:80]}", {"Clara", "小雨"}) for name in ("Clara", "小雨")]
     return about, english_facts.asks_for_reminder(text[:80])
 

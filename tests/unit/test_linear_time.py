@@ -203,6 +203,7 @@ NOT_READERS = {
     ("access/key_file.py", "_fault"): "the operator's file of keys",
     ("cli/credentials.py", "_api_key"): "the user's own key",
     ("cli/mcp_bridge.py", "_encoded"): "a name that the user's own client sends",
+    ("cli/mcp_bridge.py", "_headers"): "a revision that the user's own client sends",
     ("cli/files/conversation.py", "refused_message"): "a message of the daemon",
     ("cli/times.py", "end_ms"): "an argument of the command line",
     ("normalisation.py", "_is_mark"): "one character",
