@@ -90,7 +90,7 @@ class FixedRouting:
     """Where agents and nodes are, for a process that is no node: one owner of every agent."""
 
     owner: str
-    found: dict[str, Place]
+    addresses: dict[str, Place]
     version: int = 0
 
     def owner_name(self, _: str) -> str:
@@ -99,7 +99,7 @@ class FixedRouting:
 
     def places(self) -> dict[str, Place]:
         """Return the places of the nodes, by name."""
-        return self.found
+        return self.addresses
 
     async def settle(self, _: str) -> None:
         """Do not wait."""

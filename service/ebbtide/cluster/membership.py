@@ -31,6 +31,8 @@ from ebbtide.telemetry import get_log
 OWN_SHARE = 0.75
 """The part of a lease for which its node relies on it."""
 
+NAME_TAKEN = "another process uses the name of this node; give it another cluster.node and restart it"
+
 
 class NodeInfo(msgspec.Struct, frozen=True):
     """A node, as its lease describes it."""
@@ -190,7 +192,7 @@ class Membership:
     def why_unready(self) -> str:
         """Why this node should get no requests; empty if it should."""
         if self.is_fenced:
-            return "another process uses the name of this node; give it another cluster.node and restart it"
+            return NAME_TAKEN
         if not self.has_lease:
             return "this node has no lease in its cluster"
         return "this node is leaving its cluster" if self.is_leaving else ""
@@ -244,14 +246,11 @@ class Membership:
         found = self._documents.read(subject)
         if found is None:
             return
-        info, until_s = (
-            msgspec.msgpack.decode(found[0], type=NodeInfo),
-            self._times.clock() + self._times.lease_s,
-        )
+        info = msgspec.msgpack.decode(found[0], type=NodeInfo)
         if info.renewals < 0 or info.life == ended_life:
             return
         self._log.info("waiting until the lease of this node's name has lapsed", address=info.address)
-        sequence, changes = found[1], 0
+        sequence, changes, until_s = found[1], 0, self._times.clock() + self._times.lease_s
         while self._times.clock() < until_s:
             wait(self._times.renew_s / 3)
             found = self._documents.read(subject)
@@ -377,11 +376,7 @@ class Membership:
         if info.life == self._info.life:
             return True
         if not self.is_fenced:
-            self._log.error(
-                "another process uses the name of this node; give it another cluster.node and restart it",
-                node=info.name,
-                address=info.address,
-            )
+            self._log.error(NAME_TAKEN, node=info.name, address=info.address)
         self.is_fenced = True
         self._valid_until_s = float("-inf")
         return False
