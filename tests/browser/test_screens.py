@@ -152,24 +152,26 @@ def test_forgetting_needs_a_look_and_the_name_and_leaves_a_proof(
 
 def test_searching_and_forgetting_need_no_pointer(tab: Visit, client: Client) -> None:
     """The field of a screen has the focus when it opens, and Tab leads to each of its controls."""
-    tab.open(f"/ui/a/{AGENT}/search")
-    tab.page.wait_for_selector("main input[type=search]:focus")
-    tab.page.keyboard.type("piano")
-    tab.page.keyboard.press("Enter")
+    ask(tab, "search", "main input[type=search]", "piano")
     tab.page.wait_for_selector(".hit")
     reach(tab, ".hit .tag a")
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_selector(".panel >> text=piano")
-    tab.open(f"/ui/a/{AGENT}/forget")
-    tab.page.wait_for_selector(".wide:focus")
-    tab.page.keyboard.type("sardines")
-    tab.page.keyboard.press("Enter")
+    ask(tab, "forget", ".wide", "sardines")
     tab.page.wait_for_selector("button.danger")
     reach(tab, ".step input[autocomplete=off]")
     tab.page.keyboard.type(AGENT)
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_selector("text='4. Proof'")
     assert not any("sardines" in one.content for one in client.search(AGENT, query="sardines").memories)
+
+
+def ask(tab: Visit, screen: str, field: str, text: str) -> None:
+    """Open a screen, type a text into the field that has the focus, and press Enter."""
+    tab.open(f"/ui/a/{AGENT}/{screen}")
+    tab.page.wait_for_selector(f"{field}:focus")
+    tab.page.keyboard.type(text)
+    tab.page.keyboard.press("Enter")
 
 
 def reach(tab: Visit, selector: str) -> None:
