@@ -150,6 +150,27 @@ def test_forgetting_needs_a_look_and_the_name_and_leaves_a_proof(
     tab.page.wait_for_selector(f"li:has-text('{MOVED}') >> text=no record says")
 
 
+def test_the_audit_log_is_read_by_pages_from_its_end(tab: Visit, client: Client) -> None:
+    """The newest records are shown first, and a button reads the page before."""
+    agent = "audited"
+    client.open_agent(agent)
+    for number in range(60):
+        client.update_agent(agent, {"decay_rate": 0.3 + number / 1000})
+    asked: list[str] = []
+    tab.page.on("request", lambda one: asked.append(one.url) if "/audit?" in one.url else None)
+    numbers = tab.page.locator(".forget tbody th")
+    tab.open(f"/ui/a/{agent}/forget")
+    tab.page.wait_for_selector(".forget tbody >> text=created", state="detached")
+    tab.page.wait_for_selector(".pages")
+    assert [int(one) for one in numbers.all_inner_texts()] == list(range(61, 11, -1))
+    tab.page.click(".pages >> text=Older")
+    tab.page.wait_for_selector(".pages button:disabled >> text=Older")
+    assert [int(one) for one in numbers.all_inner_texts()] == list(range(11, 0, -1))
+    tab.page.click(".pages >> text=Newest")
+    tab.page.wait_for_selector(".forget tbody th >> text='61'")
+    assert len(asked) == 3
+
+
 def test_searching_and_forgetting_need_no_pointer(tab: Visit, client: Client) -> None:
     """The field of a screen has the focus when it opens, and Tab leads to each of its controls."""
     ask(tab, "search", "main input[type=search]", "piano")

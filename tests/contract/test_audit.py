@@ -87,7 +87,7 @@ async def test_every_change_is_recorded(tmp_path: Path, caller_in: CallerIn) -> 
 
 
 async def test_the_log_comes_in_pages(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The pages together are the log; an invalid page is refused."""
+    """The pages together are the log, from either end; an invalid page is refused."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT)
         for value in (0.5, 0.6, 0.7, 0.8):
@@ -100,6 +100,18 @@ async def test_the_log_comes_in_pages(tmp_path: Path, caller_in: CallerIn) -> No
             if not token:
                 break
         assert found == await records(call) and len(found) == 5
+        newest, newer = [], {"newest_first": True, "page_size": 2}
+        while True:
+            page = (await call("GET", f"{AGENT}/audit", params={**newer, "page_token": token})).json()
+            newest += page["records"]
+            token = page["next_page_token"]
+            if not token:
+                break
+            # What happens meanwhile moves nothing to the next page.
+            await call("PATCH", AGENT, {"decay_rate": 0.9 - len(newest) / 100})
+        assert newest == found[::-1]
+        token = (await call("GET", f"{AGENT}/audit", params=newer)).json()["next_page_token"]
+        assert await call.refused("GET", f"{AGENT}/audit", params={"page_token": token}) == "INVALID_PAGE"
         assert await call.refused("GET", f"{AGENT}/audit", params={"page_size": 0}) == "INVALID_PAGE"
         assert await call.refused("GET", f"{AGENT}/audit", params={"page_token": "x"}) == "INVALID_PAGE"
         assert await call.refused("GET", "/v1/agents/bob/audit") == "AGENT_NOT_FOUND"

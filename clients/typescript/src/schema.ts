@@ -1654,7 +1654,7 @@ export interface components {
         };
         /** @description A page of an audit log. */
         AuditPage: {
-            /** @description The records of this page, oldest first. */
+            /** @description The records of this page. */
             records: components["schemas"]["AuditRecordInfo"][];
             /** @description Empty on the last page. */
             next_page_token: string;
@@ -6744,6 +6744,8 @@ export interface operations {
                 page_size?: number;
                 /** @description `next_page_token` of the page before; empty for the first page. */
                 page_token?: string;
+                /** @description Whether the newest are listed first. */
+                newest_first?: boolean;
             };
             header?: {
                 /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */

@@ -36,7 +36,12 @@ from ebbtide.store.transfer.receiving import receive
 from ebbtide.store.transfer.sending import Sending
 from ebbtide.verbs.agents import counts_info, get_agent
 from ebbtide.verbs.attachments import AttachmentRequest, get_attachment
-from ebbtide.verbs.audit import VerifyAuditRequest, list_audit_records, verify_audit
+from ebbtide.verbs.audit import (
+    ListAuditRecordsRequest,
+    VerifyAuditRequest,
+    list_audit_records,
+    verify_audit,
+)
 from ebbtide.verbs.batches import ListBatchesRequest, list_batches
 from ebbtide.verbs.entities import list_entities
 from ebbtide.verbs.erased import (
@@ -251,7 +256,8 @@ class OfflineClient:
         return _all(
             "records",
             lambda token: list_audit_records(
-                self._service, AgentPageRequest(agent_id=agent_id, page_size=PAGE_SIZE, page_token=token)
+                self._service,
+                ListAuditRecordsRequest(agent_id=agent_id, page_size=PAGE_SIZE, page_token=token),
             ),
         )
 

@@ -314,22 +314,26 @@ class ListAuditRecordsRequest(_message.Message):
     AGENT_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
     """Most items on the page, 1-1000; default 100."""
     page_token: _builtins.str
     """`next_page_token` of the page before; empty for the first page."""
+    newest_first: _builtins.bool
+    """Whether the newest are listed first."""
     def __init__(
         self,
         *,
         agent_id: _builtins.str = ...,
         page_size: _builtins.int | None = ...,
         page_token: _builtins.str = ...,
+        newest_first: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
@@ -407,7 +411,7 @@ class ListAuditRecordsResponse(_message.Message):
     """Empty on the last page."""
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___AuditRecord]:
-        """Records by number."""
+        """The records, by number, or the newest first."""
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ class AuditRecordInfo(Response):
 class AuditPage(Response):
     """A page of an audit log."""
 
-    records: list[AuditRecordInfo] = Field(description="The records of this page, oldest first.")
+    records: list[AuditRecordInfo] = Field(description="The records of this page.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
@@ -57,6 +57,12 @@ class TextsRequest(Request):
     texts: Annotated[list[Annotated[str, MaxChars("max_message_chars")]], Several, MaxItems(MAX_TEXTS)] = (
         Field(default_factory=list, description="Texts to look for among what was erased; at most 100.")
     )
+
+
+class ListAuditRecordsRequest(AgentPageRequest):
+    """Which page of an audit log to list."""
+
+    newest_first: bool = Field(False, description="Whether the newest are listed first.")
 
 
 class VerifyAuditRequest(TextsRequest, AgentRequest):
@@ -81,18 +87,28 @@ class AuditVerified(Response):
     texts: list[TextVerdict] = Field(description="One result per text, in the order of the request.")
 
 
-async def list_audit_records(service: ReadingService, request: AgentPageRequest) -> AuditPage:
+async def list_audit_records(service: ReadingService, request: ListAuditRecordsRequest) -> AuditPage:
     """List the records of an agent's audit log: actor, action, time and counts."""
-    begin, size = number_from_token(request.page_token, "audit") + 1, request.size
+    listing, size = "newest-audit" if request.newest_first else "audit", request.size
+    last = number_from_token(request.page_token, listing)
 
-    def read(txn: ReadTransaction) -> tuple[list[AuditRecord], bool]:
-        found = list(islice(txn.audit.records(begin), size + 1))
+    def oldest(txn: ReadTransaction) -> tuple[list[AuditRecord], bool]:
+        found = list(islice(txn.audit.records(last + 1), size + 1))
         return found[:size], len(found) > size
+
+    def newest(txn: ReadTransaction) -> tuple[list[AuditRecord], bool]:
+        # Numbers have no gaps, and no record is dropped.
+        following = txn.meta.audit_head.number + 1
+        end = min(last or following, following)
+        begin = max(1, end - size)
+        return list(islice(txn.audit.records(begin), end - begin))[::-1], begin > 1
+
+    read = newest if request.newest_first else oldest
 
     async with service.fleet.using(request.owner) as agent:
         store = agent.workspace.store
         records, has_more = await agent.run(lambda: store.read(read))
-    token = to_token(str(records[-1].number), "audit") if has_more else ""
+    token = to_token(str(records[-1].number), listing) if has_more else ""
     return AuditPage(records=list(map(record_info, records)), next_page_token=token)
 
 

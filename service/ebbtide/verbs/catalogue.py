@@ -359,7 +359,7 @@ CATALOGUE: tuple[Operation, ...] = (
     # --- audit
     Operation(
         *("ListAuditRecords", f"GET {A}/audit", ADMIN_AGENT, audit.list_audit_records),
-        *(paging.AgentPageRequest, audit.AuditPage, "inspect"),
+        *(audit.ListAuditRecordsRequest, audit.AuditPage, "inspect"),
     ),
     Operation(
         *("VerifyAudit", f"POST {A}/audit/verify", ADMIN_AGENT, audit.verify_audit),

@@ -4,7 +4,6 @@ import type { RequestOf, ResponseOf } from "ebbtide-client";
 import { Missing, useAction } from "../parts/act";
 import { focused } from "../parts/focus";
 import { Problem, Shown, useLoad } from "../parts/load";
-import { Pages } from "../parts/pages";
 import { timeRange } from "../parts/period";
 import { NodeLink } from "../parts/said";
 import { numberOf, Texts } from "../reading";
@@ -16,13 +15,12 @@ import { screens } from "../words/screens";
 
 type Request = RequestOf<"forgetMemories">;
 type Result = ResponseOf<"forgetMemories">;
-type AuditRecord = ResponseOf<"listAuditRecords">["records"][number];
+type AuditPage = ResponseOf<"listAuditRecords">;
 
 const BY = ["topic", "conversation", "speaker", "time", "ids"] as const;
 type By = (typeof BY)[number];
 
 const RECORDS = 50;
-const RECORDS_AT_ONCE = 1_000;
 const MOST_SHOWN = 100;
 const MESSAGE_PAGE = 1_000;
 const MOST_MESSAGE_PAGES = 5;
@@ -262,35 +260,47 @@ function Proof({ agent, result, onAgain }: { agent: string; result: Result; onAg
 
 function Audit({ agent, newest }: { agent: string; newest: number }) {
   const s = screens.value.forget;
-  const [page, setPage] = useState(0);
-  const log = useLoad((signal) => readLog(agent, signal), [agent, newest]);
-  useEffect(() => setPage(0), [newest]);
   return (
     <section class="step">
       <h2>{s.auditTitle}</h2>
       <p class="quiet small">{s.auditHint}</p>
-      <Shown of={log}>
-        {(records) => (
-          <>
-            {records.length === 0 && <p class="quiet">{s.auditNone}</p>}
-            {records.length > 0 && <Records records={records.slice(page * RECORDS, (page + 1) * RECORDS)} />}
-            <Pages page={page} size={RECORDS} count={records.length} onPage={setPage} />
-          </>
-        )}
-      </Shown>
+      <Log key={newest} agent={agent} />
       <Verify agent={agent} />
     </section>
   );
 }
 
-// The daemon lists the oldest records first; people look for the newest.
-async function readLog(agent: string, signal: AbortSignal): Promise<readonly AuditRecord[]> {
-  const records: AuditRecord[] = [];
-  for await (const one of client.value.everyAuditRecord(agent, { page_size: RECORDS_AT_ONCE }, { signal })) records.push(one);
-  return records.reverse();
+function Log({ agent }: { agent: string }) {
+  const s = screens.value.forget;
+  // The tokens of the pages up to the present one. The page stays until the next one is there.
+  const tokens = useRef<readonly string[]>([]);
+  const log = useLoad(async (signal) => {
+    const token = tokens.current.at(-1);
+    return client.value.listAuditRecords(agent, { newest_first: true, page_size: RECORDS, ...(token && { page_token: token }) }, { signal });
+  }, [agent]);
+  const turn = (to: readonly string[]) => {
+    tokens.current = to;
+    log.reload();
+  };
+  return (
+    <Shown of={log}>
+      {({ records, next_page_token: next }) => (
+        <>
+          {records.length === 0 ? <p class="quiet">{s.auditNone}</p> : <Records records={records} />}
+          {(tokens.current.length > 0 || next) && (
+            <p class="pages">
+              <button type="button" disabled={tokens.current.length === 0} onClick={() => turn([])}>{s.newest}</button>
+              <button type="button" disabled={tokens.current.length === 0} onClick={() => turn(tokens.current.slice(0, -1))}>{s.newer}</button>
+              <button type="button" disabled={!next} onClick={() => turn([...tokens.current, next])}>{s.older}</button>
+            </p>
+          )}
+        </>
+      )}
+    </Shown>
+  );
 }
 
-function Records({ records }: { records: readonly AuditRecord[] }) {
+function Records({ records }: { records: AuditPage["records"] }) {
   const s = screens.value.forget;
   const { columns } = s;
   return (

@@ -162,6 +162,9 @@ export const en = {
     auditTitle: "Audit log",
     auditHint: "Who changed what, and when. It contains ids, names and counts, never content.",
     auditNone: "The audit log is empty.",
+    newest: "Newest",
+    newer: "Newer",
+    older: "Older",
     choose: "1. Choose",
     by: { topic: "Topic", conversation: "Conversation", speaker: "Speaker", time: "Time", ids: "Ids" },
     hints: {

@@ -152,6 +152,9 @@ export const zh: ScreenWords = {
     auditTitle: "审计日志",
     auditHint: "谁在何时更改了什么。其中只有标识、名称和数量，没有内容。",
     auditNone: "审计日志为空。",
+    newest: "最新",
+    newer: "较新",
+    older: "较早",
     choose: "1. 选择",
     by: { topic: "主题", conversation: "对话", speaker: "说话人", time: "时间", ids: "标识" },
     hints: {

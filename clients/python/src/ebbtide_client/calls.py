@@ -806,10 +806,11 @@ def forget_memories(
 
 @checked
 def list_audit_records(
-    agent_id: str, *, page_size: int | None = None, page_token: str = ""
+    agent_id: str, *, newest_first: bool = False, page_size: int | None = None, page_token: str = ""
 ) -> PageCall[AuditPage, AuditRecordInfo]:
     """Return a page of an agent's audit log: actor, action, time, counts."""
-    return _page(_of(agent_id, "audit"), AuditPage, "records", page_size=page_size, page_token=page_token)
+    options = {"newest_first": "true" if newest_first else None, "page_token": page_token}
+    return _page(_of(agent_id, "audit"), AuditPage, "records", page_size=page_size, **options)
 
 
 @checked

@@ -1960,7 +1960,7 @@ class AuditPage:
     """A page of an audit log."""
 
     records: Sequence[AuditRecordInfo]
-    """The records of this page, oldest first."""
+    """The records of this page."""
 
     next_page_token: str
     """Empty on the last page."""
