@@ -166,15 +166,25 @@ async def test_a_map_keeps_no_name_of_what_was_deleted(tmp_path: Path, caller_in
 
 
 async def test_nodes_are_returned_by_their_ids(tmp_path: Path, caller_in: CallerIn) -> None:
-    """They come once each in the order of the request, of any kind, without those that do not live."""
+    """They come once each in the order of the request, of any kind, without those that do not live; in detail on request."""
     async with caller_in(tmp_path) as call:
         await lived(call)
         every = {one["id"]: one for one in (await ok(call, "GET", "/nodes", kinds=KINDS))["nodes"]}
         chosen = [*reversed(every)][:5]
         found = await ok(call, "GET", "/nodes", ids=",".join([*chosen, "n999", chosen[0]]))
-        assert found == {"nodes": [every[one] for one in chosen], "next_page_token": ""}
+        assert (found["nodes"], found["next_page_token"]) == ([every[one] for one in chosen], "")
+        assert not found.get("details")
         await ok(call, "DELETE", "/nodes/n1")
         assert (await ok(call, "GET", "/nodes", ids="n1"))["nodes"] == []
+        found = await ok(call, "GET", "/nodes", ids=",".join([*chosen, "n1", chosen[0]]), details=True)
+        assert found == {
+            "nodes": [],
+            "next_page_token": "",
+            "details": [await ok(call, "GET", f"/nodes/{one}") for one in chosen],
+        }
+        assert (await ok(call, "GET", "/nodes", ids="n1", details=True))["details"] == []
+        error = (await call("GET", f"{AGENT}/nodes", params={"details": True})).json()["error"]
+        assert (error["reason"], error["field_violations"][0]["field"]) == ("INVALID_VALUE", "details")
         for ids, reason, field in (
             ("n1,m2", "INVALID_VALUE", "ids[1]"),
             (",".join(["n1"] * 101), "TOO_MANY_ITEMS", "ids"),

@@ -2997,6 +2997,8 @@ export interface components {
             nodes: components["schemas"]["NodeInfo"][];
             /** @description Empty on the last page. */
             next_page_token: string;
+            /** @description With `details`: the nodes with their first content and links; `nodes` is empty then. */
+            details?: components["schemas"]["NodeDetail"][];
         };
         /** @description A node of a path, and the link that leads to it. */
         PathStep: {
@@ -5884,6 +5886,8 @@ export interface operations {
                 newest_first?: boolean;
                 /** @description These nodes of any kind, in this order, at most 100; not with other options, and `page_size` has no effect. Those that are forgotten, deleted or unknown are left out. Over REST separated by commas. */
                 ids?: string[];
+                /** @description Whether to return the nodes as GetNode does, in `details`; only with `ids`. */
+                details?: boolean;
             };
             header?: {
                 /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */

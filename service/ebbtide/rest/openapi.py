@@ -56,7 +56,7 @@ OPEN_ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {("ErrorDetails", "reaso
 OMITTED = frozenset(
     {
         *(("Recalled", "memories"), ("Recalled", "explanation"), ("Recalled", "records")),
-        *(("Found", "records"), ("ErrorDetails", "field_violations")),
+        *(("Found", "records"), ("NodePage", "details"), ("ErrorDetails", "field_violations")),
     }
 )
 """Fields that a response may lack. It always has all others."""

@@ -723,6 +723,7 @@ class ListNodesRequest(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     NEWEST_FIRST_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
@@ -731,6 +732,8 @@ class ListNodesRequest(_message.Message):
     """`next_page_token` of the page before; empty for the first page."""
     newest_first: _builtins.bool
     """Whether the newest are listed first; memories only."""
+    details: _builtins.bool
+    """Whether to return the nodes as GetNode does, in `details`; only with `ids`."""
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only nodes of these kinds: episode, entity, kinds of statements, or your own; default: episode and your own."""
@@ -755,10 +758,11 @@ class ListNodesRequest(_message.Message):
         metadata: _struct_pb2.Struct | None = ...,
         newest_first: _builtins.bool = ...,
         ids: _abc.Iterable[_builtins.str] | None = ...,
+        details: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "metadata", b"metadata", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "ids", b"ids", "kinds", b"kinds", "metadata", b"metadata", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "details", b"details", "ids", b"ids", "kinds", b"kinds", "metadata", b"metadata", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
@@ -774,21 +778,27 @@ class ListNodesResponse(_message.Message):
 
     NODES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Node]:
         """The nodes, by id, or in the order of `ids`."""
 
+    @_builtins.property
+    def details(self) -> _containers.RepeatedCompositeFieldContainer[Global___GetNodeResponse]:
+        """With `details`: the nodes with their first content and links; `nodes` is empty then."""
+
     def __init__(
         self,
         *,
         nodes: _abc.Iterable[Global___Node] | None = ...,
         next_page_token: _builtins.str = ...,
+        details: _abc.Iterable[Global___GetNodeResponse] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "nodes", b"nodes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["details", b"details", "next_page_token", b"next_page_token", "nodes", b"nodes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from heapq import merge
 from operator import attrgetter
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
@@ -157,6 +158,17 @@ class NodePage(Response):
         description="The nodes of this page, in the order of their ids, or that of `ids`."
     )
     next_page_token: str = Field(description="Empty on the last page.")
+    details: list[NodeDetail] = Field(
+        default_factory=list,
+        description="With `details`: the nodes with their first content and links; `nodes` is empty then.",
+    )
+
+    _has_details: bool = PrivateAttr(False)
+    """Whether `details` was requested."""
+
+    def as_json(self) -> str:
+        """Return the body, without `details` if they were not requested."""
+        return self.model_dump_json(exclude=None if self._has_details else {"details"})
 
 
 class LinkInfo(Response):
@@ -209,12 +221,21 @@ class ListNodesRequest(AgentPageRequest):
         description="These nodes of any kind, in this order, at most 100; not with other options, and `page_size` "
         "has no effect. Those that are forgotten, deleted or unknown are left out. Over REST separated by commas.",
     )
+    details: bool = Field(
+        False, description="Whether to return the nodes as GetNode does, in `details`; only with `ids`."
+    )
 
     @model_validator(mode="after")
     def _names_nodes_alone(self) -> Self:
         for name in sorted(self.model_fields_set & _FILTERS) if self.ids else ():
             if getattr(self, name):
                 raise violation("INVALID_VALUE", "not allowed with ids", name)
+        return self
+
+    @model_validator(mode="after")
+    def _names_nodes_in_detail(self) -> Self:
+        if self.details and not self.ids:
+            raise violation("INVALID_VALUE", "not allowed without ids", "details")
         return self
 
     @model_validator(mode="after")
@@ -235,6 +256,13 @@ async def list_nodes(service: ReadingService, request: ListNodesRequest) -> Node
     start = number_from_token(request.page_token, "nodes")
     async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
+        if request.details:
+            # An entity may have many links, so each node is a job of its own.
+            jobs = (partial(_detail, workspace, parse_node_id(text)) for text in dict.fromkeys(request.ids))
+            found = [await agent.run(job) for job in jobs]
+            page = NodePage(nodes=[], next_page_token="", details=[one for one in found if one is not None])
+            page._has_details = True
+            return page
         return await agent.run(
             lambda: workspace.store.read(lambda txn: _node_page(txn, workspace, request, start))
         )
@@ -288,15 +316,20 @@ async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:
     async with service.fleet.using(request.owner) as agent:
         number = parse_node_id(request.node_id)
         workspace = agent.workspace
-
-        def read(txn: ReadTransaction) -> NodeDetail | None:
-            node = node_of(txn, number)
-            return None if node is None else node_detail(txn, workspace, node)
-
-        found = await agent.run(lambda: workspace.store.read(read))
+        found = await agent.run(partial(_detail, workspace, number))
         if found is None:
             raise not_alive(workspace, number)
         return found
+
+
+def _detail(workspace: Workspace, node_id: NodeId) -> NodeDetail | None:
+    """Return a node with its links, or None if there is none with this id."""
+
+    def read(txn: ReadTransaction) -> NodeDetail | None:
+        node = node_of(txn, node_id)
+        return None if node is None else node_detail(txn, workspace, node)
+
+    return workspace.store.read(read)
 
 
 def node_of(txn: ReadTransaction, node_id: NodeId) -> AnyNode | None:

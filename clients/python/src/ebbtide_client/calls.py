@@ -595,17 +595,20 @@ def list_nodes(
     metadata: Mapping[str, Any] | None = None,
     newest_first: bool = False,
     ids: Sequence[str] = (),
+    details: bool = False,
     page_size: int | None = None,
     page_token: str = "",
 ) -> PageCall[NodePage, NodeInfo]:
     """Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages.
 
-    With `ids`, at most 100, return these nodes in this order, without those that do not exist.
+    With `ids`, at most 100, return these nodes in this order, without those that do not exist. With `details`, they
+    are in the field of this name, as `get_node` returns them.
     """
     path = _of(agent_id, "nodes")
     options = {"kinds": ",".join(kinds) or None, "metadata": _json_option(metadata)}
     options["newest_first"] = "true" if newest_first else None
     options["ids"] = ",".join(ids) or None
+    options["details"] = "true" if details else None
     return _page(path, NodePage, "nodes", **options, page_size=page_size, page_token=page_token)
 
 

@@ -2766,6 +2766,9 @@ class NodePage:
     next_page_token: str
     """Empty on the last page."""
 
+    details: Sequence[NodeDetail] = field(default_factory=list)
+    """With `details`: the nodes with their first content and links; `nodes` is empty then."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
