@@ -190,7 +190,8 @@ def test_a_pointer_that_rests_on_a_dot_reads_its_links_once(tab: Visit) -> None:
     asked: list[str] = []
     # On a busy machine a moving pointer may rest long enough to begin a request, which the next move aborts.
     tab.page.on(
-        "requestfinished", lambda one: asked.append(one.url) if re.search(r"/nodes/n\d+$", one.url) else None
+        "requestfinished",
+        lambda one: asked.append(one.url) if re.search(r"ids=n\d+&details", one.url) else None,
     )
     box = tab.page.locator("canvas").bounding_box()
     assert box is not None
@@ -353,6 +354,45 @@ def test_a_forgotten_memory_says_that_there_was_something(tab: Visit, client: Cl
     assert f"forgotten in pass {gone.pass_number}" in text
     for source in known:
         tab.page.wait_for_selector(f".gone a[href$='/m/{source}']")
+
+
+def test_a_memory_that_is_forgotten_after_the_picture_was_read_has_a_page(
+    browser: Browser, lived: Daemon, client: Client
+) -> None:
+    """Its dot may be chosen before the picture knows. The panel says when it was forgotten, and the console nothing."""
+    names_that_once_knew(client, "late")
+    held: list[Route] = []
+    with visiting(browser, lived.url, locale="en-US") as visit:
+
+        def as_before(route: Route) -> None:
+            # The picture is that of a moment at which every memory was alive.
+            response = route.fetch()
+            body = response.json()
+            if "/history" in route.request.url:
+                body["forgotten"] = {"id": [], "pass_number": []}
+            else:
+                row = {"id": 1, "kind": 0, "importance": 1.0, "length": 9, "original_length": 9}
+                body["kinds"] = ["episode"]
+                body["nodes"] = {name: [row.get(name, 0)] for name in body["nodes"]}
+            route.fulfill(response=response, json=body)
+
+        visit.page.route(re.compile(r"/late/(map|history)\b"), as_before)
+        visit.page.route("**/late/events*", lambda route: held.append(route))
+        visit.open("/ui/a/late")
+        visit.page.wait_for_selector(DRAWN)
+        visit.page.focus("canvas")
+        visit.page.keyboard.press("End")
+        visit.page.wait_for_selector(".panel .gone >> text=There was something here")
+        visit.page.wait_for_selector(".changes >> text=/forgotten in pass \\d+/")
+        assert "/m/n1" in visit.page.url
+        client.delete_agent("late")
+
+
+@pytest.mark.parametrize("node", ["n999", "n", "nothing"])
+def test_a_memory_that_never_was_has_a_page(tab: Visit, node: str) -> None:
+    """An address with a number or a word that is no memory says so, without an error in the console."""
+    tab.open(f"/ui/a/{AGENT}/m/{node}")
+    tab.page.wait_for_selector(".panel .gone >> text=There is no such memory any more")
 
 
 def test_what_points_at_a_forgotten_memory_is_read_from_all_pages(

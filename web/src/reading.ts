@@ -4,6 +4,7 @@ import type { Forecast, History, MapPage } from "./shore/life";
 import { client } from "./session";
 
 type Node = ResponseOf<"listNodes">["nodes"][number];
+export type NodeDetail = ResponseOf<"getNode">;
 
 const IDS_AT_ONCE = 100;
 /** Most nodes on a page of a map. */
@@ -89,6 +90,12 @@ export class Texts {
     }
     return missing.length > 0;
   }
+}
+
+/** Return nodes with their links, without those that do not live: a memory may be forgotten at any time, which is no error. */
+export async function readDetails(agent: string, ids: readonly string[], signal: AbortSignal): Promise<readonly NodeDetail[]> {
+  if (ids.length === 0) return [];
+  return (await client.value.listNodes(agent, { ids: [...ids], details: true }, { signal })).details ?? [];
 }
 
 /** Return the number in the id of a node: 17 for n17. */

@@ -1,7 +1,7 @@
 // Reading data, and the states that every screen has: loading, slow, failed, shown.
 import { type ComponentChildren } from "preact";
 import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Forbidden, NotFound } from "ebbtide-client";
+import { Forbidden } from "ebbtide-client";
 import { pathOf } from "../router";
 import { client, me, note } from "../session";
 import { words } from "../words";
@@ -58,11 +58,8 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
 }
 
 /** Show a value, or the state of its loading. */
-export function Shown<T>({ of, children, gone }: { of: Loaded<T>; children: (value: T) => ComponentChildren; gone?: ComponentChildren }) {
-  if (of.error !== undefined) {
-    if (gone !== undefined && of.error instanceof NotFound) return <>{gone}</>;
-    return <Problem error={of.error} onRetry={of.reload} />;
-  }
+export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T) => ComponentChildren }) {
+  if (of.error !== undefined) return <Problem error={of.error} onRetry={of.reload} />;
   if (of.value !== undefined) return <>{children(of.value)}</>;
   return <Waiting wait={of.wait} />;
 }

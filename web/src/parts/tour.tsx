@@ -1,7 +1,7 @@
 // Four captions that show a newcomer what the picture means. They appear with ?tour=1 and end with Esc.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { focused } from "./focus";
-import { MAP_PAGE } from "../reading";
+import { MAP_PAGE, readDetails } from "../reading";
 import { go, pathOf, place } from "../router";
 import { client } from "../session";
 import { ENTITY, type Lives, NEVER } from "../shore/life";
@@ -102,7 +102,9 @@ async function readKnown(agent: string, signal: AbortSignal): Promise<Known | un
   const broken = rows.filter(isBroken);
   const row = broken.find((one) => !inUse.has(links.source[one] as number)) ?? broken[0];
   if (row === undefined) return undefined;
-  const { phrase } = await client.value.getNode(agent, `n${links.source[row]}`, { signal });
+  const [name] = await readDetails(agent, [`n${links.source[row]}`], signal);
+  if (!name) return undefined;
+  const { phrase } = name;
   const text = await client.value.recallText(agent, { keywords: [phrase], max_results: 1 }, { signal });
   return { id: links.target[row] as number, name: phrase, text };
 }

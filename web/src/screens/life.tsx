@@ -1,18 +1,16 @@
 // One life: what is left of a memory, what was said, what became of it, and what it is linked with.
 import { lazy, Suspense } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type EbbtideError, type ResponseOf } from "ebbtide-client";
+import { type EbbtideError } from "ebbtide-client";
 import { Problem, Shown, useLoad } from "../parts/load";
 import { LifeChart } from "../parts/life_chart";
-import { MAP_PAGE, numberOf } from "../reading";
+import { MAP_PAGE, type NodeDetail as Node, numberOf, readDetails } from "../reading";
 import { pathOf } from "../router";
 import { client, may, note } from "../session";
 import { ENTITY, type Future, futureOf, type Past } from "../shore/life";
 import { visible } from "../text";
 import { dateOf, words } from "../words";
 import { ForecastNote, type Foretold } from "./forecast";
-
-type Node = ResponseOf<"getNode">;
 
 const Neighbourhood = lazy(() => import("./neighbourhood"));
 
@@ -36,13 +34,15 @@ interface Props {
 export function Life({ agent, node, isName, past, reading, foretold, now, onClose }: Props) {
   const t = words.value;
   const isForgotten = past?.ended !== undefined;
-  const life = useLoad<Node | undefined>(
+  const wasKnown = past !== undefined;
+  const life = useLoad<Found>(
     // A forgotten memory is not there to be read; what is known of it is its life.
-    (signal) => (isForgotten ? Promise.resolve(undefined) : client.value.getNode(agent, node, { signal })),
+    (signal) => (isForgotten ? Promise.resolve({}) : readLife(agent, node, wasKnown, signal)),
     [agent, node, isForgotten],
   );
   const { reload } = life;
-  const future = foretold.forecast && life.value?.pinned === "none" ? futureOf(foretold.forecast, numberOf(node), now) : undefined;
+  const future = foretold.forecast && life.value?.living?.pinned === "none" ? futureOf(foretold.forecast, numberOf(node), now) : undefined;
+  const ended = past?.ended ?? life.value?.ended;
   const read = useRef(reading);
   useEffect(() => {
     if (read.current !== reading) reload();
@@ -54,11 +54,11 @@ export function Life({ agent, node, isName, past, reading, foretold, now, onClos
         <h2>{isName ? t.oneName : t.oneLife(node)}</h2>
         <button type="button" class="plain" aria-label={t.close} title={t.close} onClick={onClose}>✕</button>
       </div>
-      {past?.ended !== undefined && <Gone agent={agent} node={node} pass={past.ended} />}
-      {!isForgotten && (
-        <Shown of={life} gone={<Erased />}>
-          {(living) =>
-            living && (
+      {ended !== undefined && <Gone agent={agent} node={node} pass={ended} />}
+      {ended === undefined && (
+        <Shown of={life}>
+          {({ living }) =>
+            living ? (
               <>
                 <Living agent={agent} node={living} foretold={foretold} future={future} now={now} onChange={reload} />
                 {past && <Changes past={past} node={living} now={now} future={future} />}
@@ -69,13 +69,29 @@ export function Life({ agent, node, isName, past, reading, foretold, now, onClos
                   </Fold>
                 )}
               </>
-            )
+            ) : <Erased />
           }
         </Shown>
       )}
-      {past?.ended !== undefined && <Changes past={past} node={undefined} now={now} future={undefined} />}
+      {past && ended !== undefined && <Changes past={{ ...past, ended }} node={undefined} now={now} future={undefined} />}
     </aside>
   );
+}
+
+/** A memory, or the pass in which it was forgotten; neither if it is erased. */
+interface Found {
+  living?: Node;
+  ended?: number;
+}
+
+async function readLife(agent: string, node: string, wasKnown: boolean, signal: AbortSignal): Promise<Found> {
+  if (!/^n[1-9]\d{0,14}$/.test(node)) return {};
+  const [living] = await readDetails(agent, [node], signal);
+  if (living) return { living };
+  if (!wasKnown) return {};
+  // It was forgotten or erased after the picture was read.
+  const { forgotten } = await client.value.getNodeHistory(agent, node, { signal });
+  return forgotten ? { ended: forgotten.pass_number } : {};
 }
 
 // Links to a forgotten memory: what they come from still knows that there was something.

@@ -1,8 +1,6 @@
 // The links of the chosen memory and of the one under the pointer.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { ResponseOf } from "ebbtide-client";
-import { numberOf } from "../reading";
-import { client } from "../session";
+import { type NodeDetail, numberOf, readDetails } from "../reading";
 import type { Chord, Hub } from "../shore/draw";
 import { ENTITY, lifeOf, type Lives, type MapPage } from "../shore/life";
 import { visible } from "../text";
@@ -47,9 +45,9 @@ export function useLinks(agent: string, chosen: number, hovered: number, lives: 
     if (found) return setHovered(found);
     const stop = new AbortController();
     const timer = setTimeout(() => {
-      client.value.getNode(agent, `n${hovered}`, { signal: stop.signal }).then(
-        (node) => {
-          const read = { id: hovered, links: linksOf(node), hubs: [] };
+      readDetails(agent, [`n${hovered}`], stop.signal).then(
+        ([node]) => {
+          const read = { id: hovered, links: node ? linksOf(node) : [], hubs: [] };
           known.set(hovered, read);
           setHovered(read);
         },
@@ -72,22 +70,23 @@ export function useLinks(agent: string, chosen: number, hovered: number, lives: 
   }, [ofChosen, ofHovered, chosen, hovered, lives]);
 }
 
-// First the links of the memory, then, with more requests, those of its names.
+// First the links of the memory, then those of its names.
 async function readLinks(agent: string, id: number, signal: AbortSignal, set: (found: Found) => void): Promise<void> {
-  const node = await client.value.getNode(agent, `n${id}`, { signal });
+  const [node] = await readDetails(agent, [`n${id}`], signal);
+  if (!node) return;
   const links = linksOf(node);
   // A name has no place in time, so it is drawn outside the spiral.
   if (node.kind === ENTITY) return set({ id, links: [], hubs: [hubOf(node)] });
   set({ id, links, hubs: [] });
-  const names = await Promise.all(node.entities.slice(0, MOST_HUBS).map((one) => client.value.getNode(agent, one.id, { signal })));
+  const names = await readDetails(agent, node.entities.slice(0, MOST_HUBS).map((one) => one.id), signal);
   if (names.length > 0) set({ id, links, hubs: names.map(hubOf) });
 }
 
-function hubOf(name: ResponseOf<"getNode">) {
+function hubOf(name: NodeDetail) {
   return { name: visible(name.phrase), ids: [...new Set(linksOf(name).map((link) => link.other))] };
 }
 
-function linksOf(node: ResponseOf<"getNode">): Link[] {
+function linksOf(node: NodeDetail): Link[] {
   return [
     ...node.links_in.map((link) => ({ other: numberOf(link.source), strength: link.strength, isIncoming: true })),
     ...[...node.links_out, ...node.dangling].map((link) => ({ other: numberOf(link.target), strength: link.strength, isIncoming: false })),

@@ -1,14 +1,12 @@
 // The memories and names within two links of a memory, laid out by forces.
 import { forceCollide, forceLink, forceManyBody, forceRadial, forceSimulation, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { NotFound, type ResponseOf } from "ebbtide-client";
 import { Shown, useLoad } from "../parts/load";
 import { pathOf } from "../router";
+import { type NodeDetail as Node, readDetails } from "../reading";
 import { client } from "../session";
 import { visible } from "../text";
 import { screens } from "../words/screens";
-
-type Node = ResponseOf<"getNode">;
 
 const MOST_NODES = 300;
 const MOST_HOPS = 12;
@@ -62,8 +60,8 @@ function linksOf(node: Node): Found[] {
 async function readGraph(agent: string, node: Node, signal: AbortSignal): Promise<Graph> {
   const first = linksOf(node).sort((a, b) => b.strength - a.strength);
   const near = [...new Set(first.map((one) => other(one, node.id)))];
-  const hops = await Promise.all(near.slice(0, MOST_HOPS).map((id) => client.value.getNode(agent, id, { signal }).catch(unlessGone)));
-  const links = new Map([...first, ...hops.flatMap((one) => (one ? linksOf(one) : []))].map((one) => [`${one.source}>${one.target}`, one]));
+  const hops = await readDetails(agent, near.slice(0, MOST_HOPS), signal);
+  const links = new Map([...first, ...hops.flatMap(linksOf)].map((one) => [`${one.source}>${one.target}`, one]));
   const strongest = [...links.values()].sort((a, b) => b.strength - a.strength);
   const far = [...new Set(strongest.flatMap((one) => [one.source, one.target]))].filter((id) => id !== node.id && !near.includes(id));
   const ids = [node.id, ...near, ...far];
@@ -86,10 +84,6 @@ async function readGraph(agent: string, node: Node, signal: AbortSignal): Promis
 
 function other(link: Found, id: string): string {
   return link.source === id ? link.target : link.source;
-}
-
-function unlessGone(error: unknown): undefined {
-  if (!(error instanceof NotFound)) throw error;
 }
 
 async function readNodes(agent: string, ids: readonly string[], signal: AbortSignal) {
