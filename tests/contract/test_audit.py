@@ -107,7 +107,7 @@ async def test_the_log_comes_in_pages(tmp_path: Path, caller_in: CallerIn) -> No
             token = page["next_page_token"]
             if not token:
                 break
-            # What happens meanwhile moves nothing to the next page.
+            # A new record moves no other one to the next page.
             await call("PATCH", AGENT, {"decay_rate": 0.9 - len(newest) / 100})
         assert newest == found[::-1]
         token = (await call("GET", f"{AGENT}/audit", params=newer)).json()["next_page_token"]

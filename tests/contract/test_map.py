@@ -166,7 +166,7 @@ async def test_a_map_keeps_no_name_of_what_was_deleted(tmp_path: Path, caller_in
 
 
 async def test_nodes_are_returned_by_their_ids(tmp_path: Path, caller_in: CallerIn) -> None:
-    """They come once each in the order of the request, of any kind, without those that do not live; in detail on request."""
+    """They come once each in the order of the request, of any kind, without the dead; in detail on request."""
     async with caller_in(tmp_path) as call:
         await lived(call)
         every = {one["id"]: one for one in (await ok(call, "GET", "/nodes", kinds=KINDS))["nodes"]}
