@@ -295,6 +295,38 @@ def test_changes_are_shown_live(browser: Browser, lived: Daemon, client: Client)
         visit.page.wait_for_selector(f".counts >> text={count} alive")
 
 
+def test_the_lamp_is_on_while_the_stream_is_open(browser: Browser, lived: Daemon, client: Client) -> None:
+    """It is off until the daemon has opened the stream. A second tab shows the same without a stream of its own."""
+    tell(client, "lamp", "The postman rings twice.")
+    asked: list[Route] = []
+
+    def hold(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        visit.page.context.route("**/events?*", hold)
+        visit.open("/ui/a/lamp")
+        visit.page.wait_for_selector(DRAWN)
+        visit.page.wait_for_selector(".lamp.connecting")
+        # A stream that does not open for a while is not live.
+        visit.page.wait_for_timeout(2_000)
+        assert visit.page.locator(".lamp.connecting").count() == 1
+        asked[0].continue_()
+        visit.page.wait_for_selector(".lamp.live")
+        second = Visit(visit.page.context.new_page(), lived.url)
+        second.open("/ui/a/lamp")
+        second.page.wait_for_selector(".lamp.live")
+        assert len(asked) == 1
+        visit.page.close()
+        tell(client, "lamp", "The postman brings a parcel from Oslo.")
+        count = client.get_agent("lamp").counts.nodes
+        second.page.wait_for_selector(f".counts >> text={count} alive")
+        second.page.wait_for_selector(".lamp.live")
+        assert len(asked) == 2
+
+
 @pytest.mark.full
 @pytest.mark.timeout(300)
 def test_an_open_page_continues_after_a_restart_of_the_daemon(browser: Browser, tmp_path: Path) -> None:
@@ -317,8 +349,9 @@ def test_an_open_page_continues_after_a_restart_of_the_daemon(browser: Browser, 
                 tell(client, "live", "A gardener plants tulips behind the station before the first frost.")
                 count = client.get_agent("live").counts.nodes
             assert count > before
-            # The page tries again after 1, 2, 5, 15 and 30 s.
-            visit.page.wait_for_selector(f".counts >> text={count} alive", timeout=90_000)
+            # The page tries again every 10 s at the latest, and at once when someone returns to it.
+            visit.page.evaluate("() => { dispatchEvent(new Event('focus')) }")
+            visit.page.wait_for_selector(f".counts >> text={count} alive")
             visit.page.wait_for_selector(".lamp.live")
             assert not visit.elsewhere
             assert all("Failed to load resource: net::" in message for message in visit.messages), (

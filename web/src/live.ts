@@ -1,20 +1,23 @@
 // The events of an agent, read once for all tabs of the browser.
 //
 // A browser opens at most six connections to a host over HTTP/1.1, for all tabs together, and each stream needs one.
-// Therefore one tab per agent holds a lock and reads the stream, and passes the events to the others.
+// Therefore one tab per agent holds a lock and reads the stream, and passes the events and its state to the others.
 import { signal } from "@preact/signals";
-import { type Event, NotFound, Unauthenticated } from "ebbtide-client";
-import { client, note } from "./session";
+import { EbbtideError, type Event, Forbidden, Unauthenticated } from "ebbtide-client";
+import { note, streams } from "./session";
 
 const HIDDEN_MS = 30_000;
 const FROM_NOW_ON = -1;
 const GATHER_MS = 100;
-const RETRY_MS = [1_000, 2_000, 5_000, 15_000, 30_000];
+const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
 
 export type Lamp = "off" | "connecting" | "live";
 
-/** Whether events arrive now. */
+/** Whether the stream of events is open. */
 export const lamp = signal<Lamp>("off");
+
+/** From tab to tab: an event, whether the stream is open, or the question whether it is. */
+type Message = { event: Event } | { isOpen: boolean } | { asks: true };
 
 export interface Watcher {
   /** Events in order, some at a time. */
@@ -30,6 +33,13 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
   let timer: ReturnType<typeof setTimeout> | undefined;
   const stop = new AbortController();
   const channel = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(`ebbtide.events.${agent}`);
+  const send = (message: Message) => channel?.postMessage(message);
+  let isOpenHere = false;
+  const setOpen = (isOpen: boolean) => {
+    lamp.value = isOpen ? "live" : "connecting";
+    if (isOpen !== isOpenHere) send({ isOpen });
+    isOpenHere = isOpen;
+  };
 
   const deliver = () => {
     timer = undefined;
@@ -50,24 +60,48 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
     timer ??= setTimeout(deliver, GATHER_MS);
   };
   if (channel) {
-    channel.onmessage = (message: MessageEvent<Event>) => {
-      lamp.value = "live";
-      take(message.data);
+    channel.onmessage = ({ data }: MessageEvent<Message>) => {
+      if ("event" in data) take(data.event);
+      else if ("isOpen" in data) lamp.value = data.isOpen ? "live" : "connecting";
+      else if (isOpenHere) send({ isOpen: true });
     };
   }
 
-  const read = async (signal: AbortSignal) => {
-    for await (const event of client.value.watchEvents(agent, { after: last ?? FROM_NOW_ON }, { signal })) {
-      lamp.value = "live";
-      channel?.postMessage(event);
-      take(event);
+  /** Read the stream until it ends. Returns whether it was open. */
+  const read = async (signal: AbortSignal): Promise<boolean> => {
+    lamp.value = "connecting";
+    // The tab that reads the stream answers.
+    send({ asks: true });
+    let wasOpen = false;
+    const onOpen = () => {
+      wasOpen = true;
+      setOpen(true);
+    };
+    try {
+      await withLock(agent, signal, async () => {
+        for await (const event of streams.value.watchEvents(agent, { after: last ?? FROM_NOW_ON }, { signal, onOpen })) {
+          send({ event });
+          take(event);
+        }
+      });
+    } catch (error) {
+      if (stop.signal.aborted) return wasOpen;
+      note(error);
+      if (error instanceof Unauthenticated || error instanceof Forbidden || isReason(error, "AGENT_NOT_FOUND")) {
+        stop.abort();
+        lamp.value = "off";
+      } else if (isReason(error, "EVENTS_GONE")) {
+        // The next events are no longer kept, so the stream continues with those that are.
+        last = undefined;
+        watcher.onGap();
+      }
+    } finally {
+      if (!stop.signal.aborted) setOpen(false);
+      else if (isOpenHere) send({ isOpen: false });
     }
+    return wasOpen;
   };
-  void keepReading(agent, read, stop.signal, () => {
-    // The next events are no longer kept, so the stream continues with those that are.
-    last = undefined;
-    watcher.onGap();
-  });
+  void keepReading(read, stop.signal);
   return () => {
     stop.abort();
     clearTimeout(timer);
@@ -76,34 +110,22 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
   };
 }
 
-async function keepReading(agent: string, read: (signal: AbortSignal) => Promise<void>, stop: AbortSignal, onGap: () => void): Promise<void> {
+async function keepReading(read: (signal: AbortSignal) => Promise<boolean>, stop: AbortSignal): Promise<void> {
   let failed = 0;
   while (!stop.aborted) {
     await visible(stop);
-    if (stop.aborted) return;
-    const begun = Date.now();
-    const turn = AbortSignal.any([stop, hiddenForLong(stop)]);
-    lamp.value = lamp.value === "live" ? "live" : "connecting";
-    // A stream that is quiet sends nothing for long, so a connection that stands counts as live.
-    const standing = setTimeout(() => (lamp.value = "live"), 1_500);
-    try {
-      await withLock(agent, turn, () => read(turn));
-    } catch (error) {
-      clearTimeout(standing);
-      if (stop.aborted) return;
-      note(error);
-      if (error instanceof Unauthenticated || error instanceof NotFound) {
-        lamp.value = "off";
-        return;
-      }
-      if ((error as { reason?: string }).reason === "EVENTS_GONE") onGap();
-    }
-    clearTimeout(standing);
+    const over = new AbortController();
+    const turn = AbortSignal.any([stop, hiddenForLong(AbortSignal.any([stop, over.signal]))]);
+    if (await read(turn)) failed = 0;
+    over.abort();
     if (turn.aborted) continue;
-    lamp.value = "connecting";
-    failed = Date.now() - begun > 60_000 ? 0 : failed + 1;
-    await delay(RETRY_MS[Math.min(failed, RETRY_MS.length) - 1] ?? 1_000, stop);
+    const isWoken = await pause(RETRY_MS[Math.min(failed, RETRY_MS.length - 1)] as number, stop);
+    failed = isWoken ? 0 : failed + 1;
   }
+}
+
+function isReason(error: unknown, reason: string): boolean {
+  return error instanceof EbbtideError && error.reason === reason;
 }
 
 // Locks exist on secure origins only, such as 127.0.0.1 and https.
@@ -142,12 +164,19 @@ function hiddenForLong(stop: AbortSignal): AbortSignal {
   return hidden.signal;
 }
 
-function delay(ms: number, stop: AbortSignal): Promise<void> {
+// Wait, or until the browser finds the network again or someone returns to the page. Returns whether that happened.
+function pause(ms: number, stop: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    stop.addEventListener("abort", () => {
+    const woken = new AbortController();
+    const end = (isWoken: boolean) => {
       clearTimeout(timer);
-      resolve();
-    }, { once: true });
+      woken.abort();
+      resolve(isWoken);
+    };
+    const timer = setTimeout(end, ms, false);
+    const { signal } = woken;
+    for (const name of ["online", "focus"]) addEventListener(name, () => end(true), { signal });
+    document.addEventListener("visibilitychange", () => !document.hidden && end(true), { signal });
+    stop.addEventListener("abort", () => end(false), { signal });
   });
 }

@@ -15,10 +15,12 @@ export const needsKey = signal(false);
 /** What the key may do; undefined until the daemon answered. */
 export const me = signal<Me | undefined>(undefined);
 
-export const client = computed(() => clientWith(key.value));
+export const client = computed(() => clientWith(key.value, 3));
+/** A client whose streams end when the connection is lost. */
+export const streams = computed(() => clientWith(key.value, 1));
 
-function clientWith(apiKey: string): Ebbtide {
-  return new Ebbtide({ baseUrl: location.origin, apiKey, timeoutMs: TIMEOUT_MS, retries: { attempts: 3, totalMs: 10_000 } });
+function clientWith(apiKey: string, attempts: number): Ebbtide {
+  return new Ebbtide({ baseUrl: location.origin, apiKey, timeoutMs: TIMEOUT_MS, retries: { attempts, totalMs: 10_000 } });
 }
 
 /** Ask the daemon what the key allows. */
@@ -29,7 +31,7 @@ export async function askWhoIAm(): Promise<void> {
 
 /** Use another key, if the daemon knows it. Throws Unauthenticated otherwise. */
 export async function signIn(candidate: string, isForThisTab: boolean): Promise<void> {
-  const found = await clientWith(candidate).getMe();
+  const found = await clientWith(candidate, 1).getMe();
   key.value = candidate;
   me.value = found;
   needsKey.value = false;

@@ -34,6 +34,12 @@ const EXPORT = "application/x-ndjson";
 // An idle daemon sends a comment every 15 s.
 const LEAST_STREAM_TIMEOUT_MS = 45_000;
 
+/** Options of `watchEvents`. */
+export interface WatchOptions extends CallOptions {
+  /** Called each time the daemon has opened the stream, also after a lost connection. */
+  onOpen?: () => void;
+}
+
 /** A client of one daemon. It has no state but its options, so one can be shared. */
 export class Ebbtide {
   readonly #connection: Connection;
@@ -531,7 +537,7 @@ export class Ebbtide {
    * Without `after` the stream begins with the oldest stored event, with -1 with the next one. A lost connection is
    * resumed where it broke off. Throws NotFound (EVENTS_GONE) if events in between are no longer stored.
    */
-  async *watchEvents(agentId: string, request: RequestOf<"watchEvents"> = {}, options: CallOptions = {}): AsyncGenerator<Event, void, undefined> {
+  async *watchEvents(agentId: string, request: RequestOf<"watchEvents"> = {}, options: WatchOptions = {}): AsyncGenerator<Event, void, undefined> {
     const place = path`/v1/agents/${agentId}/events`;
     const query = { ...fields(request) };
     let attempts = this.#connection.attempts(true);
@@ -541,7 +547,9 @@ export class Ebbtide {
         const waitsMs = Math.max(0, LEAST_STREAM_TIMEOUT_MS - this.#connection.timeoutMs);
         // The attempts of this loop are the only ones: a stream that broke off counts as a failed call.
         const call = { query, accept: "text/event-stream", waitsMs, safe: false };
-        for await (const { name, data } of serverSentEvents(await this.#connection.pieces("GET", place, call, options))) {
+        const pieces = await this.#connection.pieces("GET", place, call, options);
+        options.onOpen?.();
+        for await (const { name, data } of serverSentEvents(pieces)) {
           if (name === "StreamEnded") throw ended(data);
           const event = eventOf(data);
           query.after = event.sequence;

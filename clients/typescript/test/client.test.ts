@@ -256,11 +256,14 @@ test("a stream of events that breaks off is resumed after its last event", async
   const end = 'event: StreamEnded\ndata: {"error":{"code":404,"status":"NOT_FOUND","reason":"EVENTS_GONE","message":"gone","metadata":{}}}\n\n';
   const { memory, requests } = scripted([() => stream(...first, 'data: {"sequence":'), BUSY, () => stream(end)]);
   const seen: [number, unknown][] = [];
+  const opened: number[] = [];
   const error = await thrown(
     (async () => {
-      for await (const event of memory.watchEvents("ann", { after: 0 })) seen.push([event.sequence, event.batch_id]);
+      const onOpen = () => opened.push(seen.length);
+      for await (const event of memory.watchEvents("ann", { after: 0 }, { onOpen })) seen.push([event.sequence, event.batch_id]);
     })(),
   );
+  assert.deepEqual(opened, [0, 2], "the stream was open twice, and a refused request in between is not one");
   assert.deepEqual(seen, [[1, undefined], [2, "青岛"]]);
   assert.equal(error.reason, "EVENTS_GONE");
   assert.deepEqual(requests.map((one) => new URL(one.url).searchParams.get("after")), ["0", "2", "2"]);
