@@ -9,13 +9,14 @@ run: ten thousand forgotten memories take ten thousand numbers in one value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Annotated
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.bounds import MAX_NUMBER, Count, Name, Time
 
@@ -128,6 +129,10 @@ class PackedRun(msgspec.Struct, frozen=True, array_like=True):
             for start in range(0, len(self.numbers), size or 1)
         ]
 
+    def part(self, start: int, end: int) -> PackedRun:
+        """Return the events of the run from place `start` on, and before `end`."""
+        return PackedRun(self.code, _differences(column[start:end] for column in self.columns), self.names)
+
 
 class PackedRecord(msgspec.Struct, frozen=True, array_like=True):
     """The events of one commit as they are stored."""
@@ -170,9 +175,26 @@ def _packed(run: EventRun) -> PackedRun:
     width = len(FIELDS_OF[run.kind]) or 1
     numbers: list[int] = np.frombuffer(run.numbers, dtype="<u8").tolist()
     if len(numbers) > width:
-        columns = (numbers[place::width] for place in range(width))
-        numbers = [after - before for column in columns for before, after in pairwise([0, *column])]
+        numbers = _differences(numbers[place::width] for place in range(width))
     return PackedRun(_CODES[run.kind], numbers, run.names)
+
+
+def _differences(columns: Iterable[list[int]]) -> list[int]:
+    """Return the numbers of columns as they are stored."""
+    return [after - before for column in columns for before, after in pairwise([0, *column])]
+
+
+def columns_of(kind: EventKind, runs: Sequence[PackedRun]) -> list[NDArray[np.int64]]:
+    """Return the `columns` of runs of one kind, one run after the other. It is much faster for many runs."""
+    width = len(FIELDS_OF[kind]) or 1
+    counts = np.array([len(run.numbers) // width for run in runs], dtype=np.int64)
+    numbers = np.array(list(chain.from_iterable(run.numbers for run in runs)), dtype=np.int64)
+    # The sums of a column include everything before it, which is subtracted.
+    sums, sizes = np.cumsum(numbers), np.repeat(counts, width)
+    firsts = np.cumsum(sizes) - sizes
+    values = sums - np.repeat(sums[firsts] - numbers[firsts], sizes)
+    places = np.repeat(np.tile(np.arange(width), len(runs)), sizes)
+    return [values[places == place] for place in range(width)]
 
 
 def _run(packed: PackedRun) -> EventRun:

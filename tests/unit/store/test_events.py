@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,9 @@ from ebbtide.events import (
     EventKind,
     EventRecord,
     EventRun,
+    columns_of,
     decode_events,
+    decode_packed,
     encode_events,
     fits,
     focus_run,
@@ -169,6 +172,23 @@ def test_any_record_is_decoded_as_it_was_encoded(at_ms: int, several: list[Event
     record = EventRecord(at_ms, several)
     assert fits(record)
     assert decode_events(encode_events(record)) == record
+
+
+@given(st.lists(runs(), min_size=1, max_size=8), st.data())
+def test_columns_and_parts_are_those_of_the_events(several: list[EventRun], data: st.DataObject) -> None:
+    """Columns of many runs are those of each run, one after the other; a part has some of the events of its run."""
+    packed = decode_packed(encode_events(EventRecord(5, several))).runs
+    for kind in EventKind:
+        own = [run for run in packed if run.kind == kind.value and run.numbers]
+        if own:
+            joined = [list(chain(*parts)) for parts in zip(*(run.columns for run in own), strict=True)]
+            assert [column.tolist() for column in columns_of(kind, own)] == joined
+    run = data.draw(st.sampled_from([run for run in packed if FIELDS_OF[run.kind]] or [None]))
+    if run is not None:
+        end = data.draw(st.integers(1, run.count))
+        start = data.draw(st.integers(0, end - 1))
+        part = run.part(start, end)
+        assert (part.kind, part.columns) == (run.kind, [column[start:end] for column in run.columns])
 
 
 @given(st.recursive(st.integers(-MAX_NUMBER, MAX_NUMBER) | st.text(max_size=3), st.lists, max_leaves=12))
