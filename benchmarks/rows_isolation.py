@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -80,19 +80,11 @@ def long_reads(plan: Plan) -> list[Figure]:
     """P16: recall of one agent while the history of another is read and its future is computed."""
     name, data_dir = _installed(plan, "long-reads")
     plan.tell("P16")
-    history, forecast = f"/v1/agents/{BUSY}/history?page_size=200000", f"/v1/agents/{BUSY}/forecast"
-    counts = {"histories": 0, "forecasts": 0}
-
-    @contextmanager
-    def at_work() -> Iterator[None]:
-        with ExitStack() as stack:
-            for what, request in {"histories": ("GET", history), "forecasts": ("POST", forecast)}.items():
-                stack.enter_context(_repeating(connected(daemon), *request, partial(_count, counts, what)))
-            yield
-
-    with running(data_dir, module=MODULE) as daemon, connected(daemon) as asker:
-        asker.ask("GET", history)  # opens A
-        took = _took(_spells(plan, asker, at_work))
+    reads = {
+        "histories": ("GET", f"/v1/agents/{BUSY}/history?page_size=200000"),
+        "forecasts": ("POST", f"/v1/agents/{BUSY}/forecast"),
+    }
+    took, counts = spells_while(plan, data_dir, reads)
     bound = max(TIMES * took["quiet"].p95, LEAST_MS)
     figure = Figure("P16", f"recall of B while A's history is read and forecast, {name}", "ms", took["busy"])
     figure.baselines = {"A rests": took["quiet"], "A rests, another process works": took["elsewhere"]}
@@ -101,6 +93,24 @@ def long_reads(plan: Plan) -> list[Figure]:
     figure.claims = [at_most(took["busy"].p95, round(bound, 2), "ms", what="p95")]
     figure.beside = {f"A: {what}": count for what, count in counts.items()}
     return [figure]
+
+
+def spells_while(
+    plan: Plan, data_dir: Path, requests: Mapping[str, tuple[str, str]]
+) -> tuple[dict[str, Spread], dict[str, int]]:
+    """Measure recalls of B while each of these requests about A is repeated. Return the latencies, and the requests."""
+    counts = dict.fromkeys(requests, 0)
+
+    @contextmanager
+    def at_work() -> Iterator[None]:
+        with ExitStack() as stack:
+            for what, request in requests.items():
+                stack.enter_context(_repeating(connected(daemon), *request, partial(_count, counts, what)))
+            yield
+
+    with running(data_dir, module=MODULE) as daemon, connected(daemon) as asker:
+        asker.ask("GET", f"/v1/agents/{BUSY}/history")  # opens A
+        return _took(_spells(plan, asker, at_work)), counts
 
 
 def _count(counts: dict[str, int], what: str) -> None:

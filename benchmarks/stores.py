@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,21 @@ Entries = Iterable[tuple[bytes, bytes]]
 
 def kept_store(scale: Scale, seed: int, folder: Path) -> Path:
     """Return the directory of a store of this scale, created now or by an earlier run. Copy it; do not change it."""
-    place = folder / f"{scale.name}-seed{seed}-layout{_layout()}-generator{GENERATOR_VERSION}"
+
+    def write(fresh: Path) -> None:
+        graph = make_graph(scale, seed)
+        graph.save(fresh / "graph.npz")
+        write_store(fresh, graph, seed)
+
+    return kept(folder, f"{scale.name}-seed{seed}", write)
+
+
+def kept(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
+    """Return the directory of a store of this name, written now or by an earlier run."""
+    place = folder / f"{name}-layout{_layout()}-generator{GENERATOR_VERSION}"
     if not place.exists():
         with _made_whole(place) as fresh:
-            graph = make_graph(scale, seed)
-            graph.save(fresh / "graph.npz")
-            write_store(fresh, graph, seed)
+            write(fresh)
     return place
 
 
@@ -94,7 +103,7 @@ def _made_whole(place: Path) -> Iterator[Path]:
 def write_store(path: Path, graph: Graph, seed: int) -> None:
     """Write a memory with this topology into an empty directory."""
     count = len(graph.ids)
-    store = LmdbStore.create(path, _identity("synthetic", seed), map_bytes=1 << 20, max_map_bytes=MAP_BYTES)
+    store = LmdbStore.create(path, identity("synthetic", seed), map_bytes=1 << 20, max_map_bytes=MAP_BYTES)
     [focus] = Topology(graph).focus_sets(1, seed)
     change = Change(focus=focus, next_node_id=graph.next_node_id, finished_passes=FINISHED_PASSES)
 
@@ -122,7 +131,7 @@ def write_store(path: Path, graph: Graph, seed: int) -> None:
     open_store(path).close()
 
 
-def _identity(agent_id: str, seed: int) -> Identity:
+def identity(agent_id: str, seed: int) -> Identity:
     return Identity(agent_id, BEGUN_MS, seed, layout.FORMAT_VERSION)
 
 
@@ -236,9 +245,9 @@ def install(store: Path, data_dir: Path, agent_id: str) -> Path:
     place = data_dir / "agents" / agent_id
     place.mkdir(parents=True)
     shutil.copyfile(store / "data.mdb", place / "data.mdb")
-    identity = _identity(agent_id, 1)
+    own = identity(agent_id, 1)
     with _bulk(place) as (environment, tables), environment.begin(write=True) as txn:
-        txn.put(layout.META.prefix + b"identity", layout.encode(identity), db=tables[layout.META])
+        txn.put(layout.META.prefix + b"identity", layout.encode(own), db=tables[layout.META])
     meta = AgentMeta(agent_id, layout.FORMAT_VERSION, layout.LMDB_ENGINE, BEGUN_MS, AgentCounts())
     (place / "meta.json").write_bytes(msgspec.json.encode(meta))
     return place
@@ -251,7 +260,7 @@ def kept_fleet(agent_count: int, filled: Path, folder: Path) -> Path:
         with _made_whole(place) as fresh:
             empty = fresh / "empty"
             empty.mkdir()
-            LmdbStore.create(empty, _identity("empty", 1), map_bytes=1 << 20, max_map_bytes=1 << 20).close()
+            LmdbStore.create(empty, identity("empty", 1), map_bytes=1 << 20, max_map_bytes=1 << 20).close()
             for number in range(agent_count):
                 install(empty if number % 10 else filled, fresh, agent_name(number))
             shutil.rmtree(empty)

@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.baselines import PlainAnswer, PlainMemory
 from benchmarks.contest import Disagreement, check_same
+from benchmarks.lives import LIVING, kept_lives
 from benchmarks.performance import ROWS
 from benchmarks.stores import install, kept_graph, kept_store, open_store
 from benchmarks.synthetic import FOCUS_SIZE, LOST_SHARE, SCALES, Topology, make_graph
@@ -69,6 +70,27 @@ def plain_of(oracle: Oracle) -> PlainMemory:
         age = oracle.nodes[source].scan_count - link.scan_count_when_written
         plain.add_link(source, target, relation, link.strength_written * oracle.parameters.decay_rate**age)
     return plain
+
+
+def test_an_agent_with_many_lives_is_consistent(tmp_path: Path) -> None:
+    """Most of its memories are forgotten, and its lives are those that its events tell."""
+    store = open_store(kept_lives(tmp_path, 2_000))
+    try:
+        assert check_store(store) == []
+        lives = store.read(lambda txn: txn.lives.columns())
+        assert len(lives.node_id) == 2_000
+        assert (
+            np.count_nonzero(lives.forgotten_in == 0)
+            == store.read(lambda txn: txn.counts()).node_count
+            == LIVING
+        )
+        told = store.read(lambda txn: txn.events.lives())
+        columns = (lives.node_id, lives.after, lives.length, lives.forgotten_in)
+        assert {node: (*life,) for node, life in told.items()} == {
+            node: (*life,) for node, *life in zip(*(column.tolist() for column in columns), strict=True)
+        }
+    finally:
+        store.close()
 
 
 def test_the_baseline_recalls_what_the_oracle_recalls() -> None:
