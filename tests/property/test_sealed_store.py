@@ -148,7 +148,7 @@ class TwoStores(RuleBasedStateMachine):
 
         def change(txn: Any) -> None:
             for link in list(txn.links.all())[place : place + 1]:
-                changed = [msgspec.structs.replace(link, strength=strength, anchor=3)] if strength else []
+                changed = [msgspec.structs.replace(link, strength=strength)] if strength else []
                 txn.apply(Change(links=changed, removed_links=[] if strength else [link]))
 
         self.both(change)
