@@ -153,7 +153,9 @@ class Chaos:
             caller = Caller(self, http, dice)
             for count in itertools.count():
                 own = self.outcome.agents[number]
-                caller.append(own if dice.random() < 0.7 else dice.choice(self.outcome.agents), number, count)
+                # Only agents that exist are read: each client has appended to its own.
+                is_own = count == 0 or dice.random() < 0.7
+                caller.append(own if is_own else dice.choice(self.outcome.agents), number, count)
                 if self.is_over.is_set():
                     return
                 if dice.random() < 0.15:
