@@ -177,7 +177,7 @@ class Bare:
     def append(self, number: int) -> None:
         """Append one record."""
         entry = (number.to_bytes(8), os.urandom(RECORD_BYTES))
-        self._log.append(Delta({"nodes": TreeDelta(put=[entry])}), self._log.head)
+        self._log.append(Delta({"nodes": TreeDelta(put=[entry])}).encoded(), self._log.head)
 
 
 def requests(cluster: Cluster, single: Daemon, times: int) -> list[Figure]:
@@ -333,7 +333,7 @@ def take(cluster: Cluster, home: Path, rounds: int) -> Figure:
 
     def take_all() -> float:
         taken.append(next(folders))
-        copy = Replica(taken[-1], map_bytes=smallest, max_map_bytes=largest)
+        copy = Replica(taken[-1], map_bytes=smallest, max_map_bytes=largest, seal_of=seal_of)
         log = AgentLog(cluster.servers, subject, agent, "bench")
         return timed(lambda: log.take(copy))[1]
 

@@ -178,7 +178,7 @@ def sampled(servers: Servers, names: Names, agents: int) -> tuple[Spread, Spread
         last, read_ms = timed(partial(answered, partial(servers.last, subject)))
         assert last is not None, subject
         log = AgentLog(servers, subject, agent_id(number), "bench")
-        delta = Delta({"nodes": TreeDelta(put=[(b"key", random.randbytes(RECORD_BYTES))])})
+        delta = Delta({"nodes": TreeDelta(put=[(b"key", random.randbytes(RECORD_BYTES))])}).encoded()
         _, append_ms = timed(partial(log.append, delta, last.head))
         appends.append(append_ms)
         reads.append(read_ms)
@@ -189,7 +189,9 @@ def erased_per_s(servers: Servers, names: Names, agent: AgentId) -> float:
     """Append records to the log of a new agent, and return how many of them are overwritten a second."""
     log = AgentLog(servers, names.subject_of(directory_name(agent)), agent, "bench")
     for number in range(TO_ERASE):
-        delta = Delta({"nodes": TreeDelta(put=[(number.to_bytes(8), random.randbytes(RECORD_BYTES))])})
+        delta = Delta(
+            {"nodes": TreeDelta(put=[(number.to_bytes(8), random.randbytes(RECORD_BYTES))])}
+        ).encoded()
         log.append(delta, log.head)
     _, took_ms = timed(lambda: log.erase_before(log.head.number))
     return (TO_ERASE - 1) / took_ms * 1000

@@ -491,6 +491,7 @@ async def _open_node(life: contextlib.AsyncExitStack, node: ClusterNode, data: D
     await asyncio.to_thread(node.open, data.keys.master_fingerprint(), data.life, data.previous_life)
     data.replication = node.ownership
     data.keys.fetch = node.ownership.data_keys
+    node.ownership.seal_of = data.keys.seal_of
     data.erased.shared = node.erased_log
     await asyncio.to_thread(data.erased.follow)
 

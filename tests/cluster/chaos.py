@@ -159,7 +159,6 @@ class Chaos:
                 if self.is_over.is_set():
                     return
                 if dice.random() < 0.15:
-                    # Only agents that exist are read: each client has appended to its own.
                     caller.read(own)
                 time.sleep(PACE_S)
 
@@ -357,7 +356,8 @@ class Chaos:
         try:
             records = records_of(self.cluster.servers, self.cluster.names.subject_of(directory))
             faults = faults_of_authors(records)
-            faults += faults_of_files(records, files, owner, self.cluster.home / f"fold-{agent}")
+            folder, seal_of = self.cluster.home / f"fold-{agent}", self.cluster.seal_of(agent)
+            faults += faults_of_files(records, files, owner, folder, seal_of)
         except Exception as error:
             faults = [repr(error)]
         self.outcome.others += [f"{agent}: {one}" for one in faults]

@@ -12,7 +12,7 @@ from pathlib import Path
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import NONE_BEFORE, Kind, Record, hash_of
 from ebbtide.store.chain import ChainHead
-from ebbtide.store.journal import Delta
+from ebbtide.store.journal import SealOf
 from ebbtide.store.lmdb.replica import Replica
 from tests.support.replicas import contents_at
 from tests.support.waiting import wait_until
@@ -142,7 +142,9 @@ def faults_of_authors(records: Sequence[Record]) -> list[str]:
     return found
 
 
-def faults_of_files(records: Sequence[Record], files: dict[str, Path], owner: str, folder: Path) -> list[str]:
+def faults_of_files(
+    records: Sequence[Record], files: dict[str, Path], owner: str, folder: Path, seal_of: SealOf
+) -> list[str]:
     """Return what differs between the file of each node and the fold of the log up to the head of that file.
 
     The owner's file must end with the last record, or, as the nodes were killed, with the one before it.
@@ -159,7 +161,7 @@ def faults_of_files(records: Sequence[Record], files: dict[str, Path], owner: st
     behind = sum(number > own for number in numbers)
     if behind > 1:
         found.append(f"the owner {owner} is {behind} records behind its log")
-    fold, done = Replica(folder, map_bytes=1 << 24, max_map_bytes=1 << 34), 0
+    fold, done = Replica(folder, map_bytes=1 << 24, max_map_bytes=1 << 34, seal_of=seal_of), 0
     for name in sorted(heads, key=lambda one: heads[one].number):
         head = heads[name]
         if head.number == 0 or head.number < records[0].sequence:
@@ -185,17 +187,17 @@ def faults_of_files(records: Sequence[Record], files: dict[str, Path], owner: st
 
 def apply(fold: Replica, records: Sequence[Record]) -> None:
     """Apply records to a file."""
-    parts, deltas = list[bytes](), list[Delta]()
+    parts, entries = list[bytes](), list[bytes]()
     for record in records:
         if record.kind in (Kind.PART, Kind.REBASE_PART):
             parts.append(record.body)
             continue
         if record.kind in (Kind.DELTA, Kind.REBASE):
             count = int.from_bytes(record.body[:4])
-            deltas.append(Delta.decoded(b"".join((*parts[len(parts) - count :], record.body[4:]))))
+            entries.append(b"".join((*parts[len(parts) - count :], record.body[4:])))
         elif record.kind == Kind.GONE:
-            deltas.clear()
+            entries.clear()
             fold.remove()
         parts = []
     if records and records[-1].kind != Kind.GONE:
-        fold.apply(deltas, records[-1].head)
+        fold.apply(entries, records[-1].head)

@@ -11,8 +11,10 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from ebbtide.cluster.log import AgentLog, NoAnswer, Record, Refused, Timing
+from ebbtide.errors import Precondition
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.journal import Delta, TreeDelta
+from ebbtide.store.lmdb.lmdb_store import without_keys
 
 SUBJECT = "test.log.0.0.ann"
 AGENT = "ann"
@@ -51,20 +53,20 @@ class Crash(Exception):
     """The process ends between two steps."""
 
 
-def commit(*names: str) -> Delta:
-    """Return a delta that adds entries with these names."""
-    return Delta({TREE: TreeDelta(put=[(name.encode(), b"") for name in names])})
+def commit(*names: str) -> bytes:
+    """Return a commit that adds entries with these names."""
+    return Delta({TREE: TreeDelta(put=[(name.encode(), b"") for name in names])}).encoded()
 
 
-def content(*names: str) -> Delta:
-    """Return a delta that replaces all entries by these."""
-    return Delta({TREE: TreeDelta(is_cleared=True, put=[(name.encode(), b"") for name in names])})
+def content(*names: str) -> bytes:
+    """Return a commit that replaces all entries by these."""
+    return Delta({TREE: TreeDelta(is_cleared=True, put=[(name.encode(), b"") for name in names])}).encoded()
 
 
-def applied(entries: tuple[str, ...], deltas: Iterable[Delta]) -> tuple[str, ...]:
-    """Return entries after some deltas. Unlike a tree of LMDB, an entry that is put twice is there twice."""
-    for delta in deltas:
-        for changes in delta.trees.values():
+def applied(entries: tuple[str, ...], commits: Iterable[bytes]) -> tuple[str, ...]:
+    """Return entries after some commits. Unlike a tree of LMDB, an entry that is put twice is there twice."""
+    for one in commits:
+        for changes in Delta.decoded(one, without_keys).trees.values():
             entries = () if changes.is_cleared else entries
             entries += tuple(key.decode() for key, _ in changes.put)
     return entries
@@ -112,7 +114,7 @@ def fold(records: Iterable[Record]) -> Fold:
             # The first four bytes of a final record are the number of its parts, which come directly before it.
             count = int.from_bytes(record.body[:4])
             mine = b"".join(part.body for part in parts[len(parts) - count :])
-            entries, exists = applied(entries, [Delta.decoded(mine + record.body[4:])]), True
+            entries, exists = applied(entries, [mine + record.body[4:]]), True
         parts.clear()
     return Fold(entries, exists, head)
 
@@ -271,18 +273,22 @@ class MemoryCopy:
     start: int = 0
     """The first record of the latest rebase."""
     size: int = 0
+    locked: frozenset[str] = frozenset()
+    """Names of entries whose data key was destroyed."""
     crashes: bool = False
     """Whether the process ends before the next commit."""
 
-    def content(self) -> Delta:
+    def content(self) -> bytes:
         return content(*self.entries)
 
-    def apply(self, deltas: Sequence[Delta], head: ChainHead, start: int = 0) -> None:
+    def apply(self, commits: Sequence[bytes], head: ChainHead, start: int = 0) -> None:
         self.start = start or self.start
         if self.crashes:
             self.crashes = False
             raise Crash
-        self.entries, self.head = applied(self.entries, deltas), head
+        if self.locked.intersection(applied((), commits)):
+            raise Precondition("The key of this agent is missing.", reason="DATA_KEY_MISSING")
+        self.entries, self.head = applied(self.entries, commits), head
         self.heads.append(head)
 
     def put_aside(self) -> None:

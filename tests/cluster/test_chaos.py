@@ -12,6 +12,7 @@ from ebbtide.cluster.log import Kind, Record, hash_of
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.journal import Delta, TreeDelta
 from ebbtide.store.layout import VALUE_SIZES
+from ebbtide.store.lmdb.lmdb_store import without_keys
 from ebbtide.store.lmdb.replica import Replica
 from tests.cluster.chaos import disorder, run
 from tests.cluster.history import Promises, apply, faults_of_authors, faults_of_files
@@ -95,7 +96,7 @@ def test_a_file_that_differs_from_the_log_is_found(tmp_path: Path) -> None:
         apply(copy, records)
         if head is not None:
             copy.apply([], head)
-        return faults_of_files(log, {"e1": path}, "e1", next(new_folder))
+        return faults_of_files(log, {"e1": path}, "e1", next(new_folder), without_keys)
 
     assert found("equal", log) == []
     assert found("one behind", log[:2]) == []

@@ -55,8 +55,8 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "PAUSE_S", 0.0)
 
 
-def entry(name: str) -> Delta:
-    return Delta({TREE: TreeDelta(put=[(name.encode(), name.encode() * 100)])})
+def entry(name: str) -> bytes:
+    return Delta({TREE: TreeDelta(put=[(name.encode(), name.encode() * 100)])}).encoded()
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def log(tmp_path: Path) -> tuple[LogServers, list[Digests]]:
     for name in ("one", "two", "three", "four"):
         head = journal.append(entry(name), journal.head)
         copy.apply([entry(name)], head)
-        files.append(Digests(head.number, head.hash, copy.content().digests()))
+        files.append(Digests(head.number, head.hash, copy.digests()))
     return stream, files
 
 

@@ -57,7 +57,7 @@ def few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each commit of the tests be one part and its final record."""
-    monkeypatch.setattr(log, "MAX_BODY_BYTES", len(commit("a0").encoded()) - 4)
+    monkeypatch.setattr(log, "MAX_BODY_BYTES", len(commit("a0")) - 4)
 
 
 def always(verdict: str, name: str) -> Script:
@@ -414,6 +414,30 @@ def test_an_agent_may_be_created_after_it_was_deleted(stream: SimulatedStream, o
     assert other.copy.entries == fold(stream.records).entries == ("new",)
 
 
+@pytest.mark.parametrize("most", [1, 1000])
+def test_commits_whose_key_was_destroyed_are_skipped(
+    stream: SimulatedStream, owner: Node, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Records of a deleted agent may still be read. Without a deletion after them, the missing key is an error."""
+    monkeypatch.setattr(log, "RECORDS_PER_READ", most)
+    owner.take()
+    owner.commit("secret")
+    owner.commit("more")
+    late, other = Node(stream, "b"), Node(stream, "c")
+    late.copy.locked = other.copy.locked = frozenset({"secret"})
+    with pytest.raises(EbbtideError) as refused:
+        late.take()
+    assert reason_of(refused) == "DATA_KEY_MISSING" and not {"secret", "more"} & {*late.copy.entries}
+    monkeypatch.setattr(owner.log, "erase_before", lambda start: None)
+    owner.log.append_gone()
+    owner.copy.remove()
+    assert not late.take()
+    owner.take()
+    owner.commit("new")
+    assert other.take() and late.take()
+    assert other.copy.entries == late.copy.entries == ("new",)
+
+
 def test_a_rebase_replaces_what_was_before(stream: SimulatedStream, owner: Node) -> None:
     """The content of a restored store replaces every earlier commit; later ones follow it."""
     other = Node(stream, "b")
@@ -438,7 +462,7 @@ def test_a_damaged_log_is_detected(stream: SimulatedStream, owner: Node, damage:
     if damage == "missing":
         del stream.records[2]
     elif damage == "body":
-        stream.records[2] = record._replace(body=commit("other").encoded())
+        stream.records[2] = record._replace(body=commit("other"))
     else:
         stream.records[2] = record._replace(hash=bytes(32))
     other = Node(stream, "b")

@@ -258,8 +258,15 @@ def test_a_damaged_log_is_detected_and_repaired(cluster: Cluster, tmp_path: Path
     servers, subject = cluster.servers, cluster.names.subject_of(directory_name(AgentId(agent)))
     check = ("check", agent, "--secret-file", str(cluster.secret), "--json")
 
+    locked = cluster.command(*check)
+    [without_key] = json.loads(locked.stdout)
+    assert (locked.returncode, without_key["fault"]) == (ExitCode.UNAVAILABLE, "") and without_key[
+        "records"
+    ] > 4
+    assert "--master-key-file" in without_key["not_compared"]
+
     def is_intact() -> bool:
-        [found] = json.loads(cluster.command(*check).stdout)
+        [found] = json.loads(cluster.command(*check, master_key=True).stdout)
         assert (found["owner"], found["fault"]) == (owner.name, "")
         return not found["not_compared"]  # on a busy machine the agent may be moving
 
@@ -270,8 +277,9 @@ def test_a_damaged_log_is_detected_and_repaired(cluster: Cluster, tmp_path: Path
     assert refused.returncode == ExitCode.USAGE and "is not the secret of the nodes" in refused.stderr
     record = servers.after(subject, 0, 1000)[2]
     servers._run(servers._erase(cluster.names.stream_of(subject), [record.sequence]), 10)
-    found_damage = cluster.command(*check)
-    assert found_damage.returncode == ExitCode.DAMAGED and "does not follow" in found_damage.stdout
+    for master_key in (True, False):
+        found_damage = cluster.command(*check, master_key=master_key)
+        assert found_damage.returncode == ExitCode.DAMAGED and "does not follow" in found_damage.stdout
     owner.kill()
     found: list[str] = []
 

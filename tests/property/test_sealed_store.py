@@ -52,7 +52,7 @@ class TwoStores(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp())
         identity = Identity("ann", 1, 7, layout.FORMAT_VERSION)
         self.stores = []
-        self.replicas = [Replica(), Replica()]
+        self.replicas = [Replica(), Replica(lambda _: SEAL)]
         for replica, (name, seal) in zip(self.replicas, (("plain", None), ("sealed", SEAL)), strict=True):
             (self.root / name).mkdir()
             store = LmdbStore.create(self.root / name, identity, seal=seal, journal=replica, **MAPS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from ebbtide.cluster.ownership import answered
 from ebbtide.cluster.slots import Table, best_node, slot_of
 from ebbtide.ids import AgentId
 from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.encryption.keys import DataKeys
+from ebbtide.store.encryption.seal import parse_master_key
+from ebbtide.store.journal import SealOf
 from tests.support.clocks import WallClock
 from tests.support.forks import run_command
 from tests.support.links import Link, Links
@@ -206,6 +210,17 @@ class Cluster:
             if not node.is_running:
                 node.start()
         self.settle()
+
+    def seal_of(self, agent: str) -> SealOf:
+        """Return what returns the seals of an agent, from its wrapped keys on the log servers."""
+        keys = DataKeys(self.home / "no keys", parse_master_key(ENCRYPTED["ENCRYPTION__MASTER_KEY"]))
+
+        def fetch(directory: str) -> bytes | None:
+            found = answered(lambda: self.servers.read(self.names.data_keys(directory)))
+            return None if found is None else found[0]
+
+        keys.fetch = fetch
+        return partial(keys.seal_of, directory_name(AgentId(agent)))
 
     # --- slots -------------------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from ebbtide.errors import Unavailable
 from ebbtide.store.chain import ChainHead
-from ebbtide.store.journal import OWN_TO_FILE, Delta, Rewritten
+from ebbtide.store.journal import OWN_TO_FILE, Delta, Rewritten, SealOf
 from ebbtide.store.layout import SHARED_TREE, VALUE_SIZES
 from ebbtide.store.lmdb.environment import fresh_environment, open_environment, trees_of
-from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.lmdb_store import LmdbStore, without_keys
 
 Contents = dict[str, list[tuple[bytes, bytes]]]
 
@@ -38,7 +38,8 @@ def contents_of(environment: Any, trees: dict[str, Any]) -> Contents:
 class Replica:
     """A journal that applies each delta, after its codec, to a copy of the store."""
 
-    def __init__(self) -> None:
+    def __init__(self, seal_of: SealOf = without_keys) -> None:
+        self._seal_of = seal_of
         self._folder = Path(tempfile.mkdtemp())
         self._environment = fresh_environment(self._folder / "data.mdb", 1 << 27)
         self._trees = opened_trees(self._environment)
@@ -54,19 +55,18 @@ class Replica:
     def confirm(self) -> None:
         """Every read is current."""
 
-    def append(self, delta: Delta, head: ChainHead) -> ChainHead:
-        """Apply a delta that follows the last one."""
+    def append(self, entry: bytes, head: ChainHead) -> ChainHead:
+        """Apply a commit that follows the last one."""
         if self.is_refusing:
             raise Unavailable("The journal is not there.", reason="NOT_ENOUGH_LOG_SERVERS")
         assert head == self.heads[-1], "an entry follows the one before it"
-        entry = delta.encoded()
         with self._environment.begin(write=True) as txn:
-            Delta.decoded(entry).apply(txn, self._trees)
+            Delta.decoded(entry, self._seal_of).apply(txn, self._trees)
         self.entries.append(entry)
         self.heads.append(ChainHead(head.number + 1, hashlib.sha256(head.hash + entry).digest()))
         return self.heads[-1]
 
-    def rewrite(self, content: Delta) -> Rewritten:
+    def rewrite(self, content: bytes) -> Rewritten:
         """Begin again with the whole content."""
         with self._environment.begin(write=True) as txn:
             for tree in self._trees.values():

@@ -1,7 +1,8 @@
 """Check the logs of a cluster: the chain of hashes, and whether each log leads to the file of its agent's owner.
 
 The log is folded into a copy in a temporary directory, up to the record with which the owner's file ends. The owner
-returns digests of its file over the port of the cluster. Nothing is decrypted: logs and files have the same bytes.
+returns digests of its file over the port of the cluster. The entries of an encrypted agent need the master key: without
+it only the hashes are checked. The copy is encrypted as the file is.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import asyncio
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -20,15 +22,20 @@ from ebbtide.cluster.log import AgentLog, NoAnswer, Record, Stream, Timing
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.slots import slot_of
 from ebbtide.cluster.status import read_nodes, read_table
-from ebbtide.errors import EbbtideError, Unavailable
+from ebbtide.errors import EbbtideError, Precondition, Unavailable
 from ebbtide.forwarding.errors import error_from
 from ebbtide.forwarding.exchange import DIGEST_FILE, VerbHead
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
 from ebbtide.settings import ClusterSettings
+from ebbtide.store.chain import ChainHead
 from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.journal import Digests
 from ebbtide.store.lmdb.replica import Replica
+
+if TYPE_CHECKING:
+    from ebbtide.store.encryption.seal import MasterKey
 
 ATTEMPTS = 3
 """A fault counts if each attempt finds it: reads may be stale, and agents move."""
@@ -41,6 +48,11 @@ ANSWER_S = 60.0
 
 FAULTS = ("LOG_BEHIND", "STORE_CORRUPTED", "AGENT_NOT_FOUND")
 """Errors of the owner of an existing agent that are faults."""
+
+LOCKED = ("MASTER_KEY_REFUSED", "DATA_KEY_MISSING")
+"""Errors of a log that cannot be decrypted here."""
+
+NO_KEY = "Its log is encrypted. Pass the master key of the nodes (--master-key-file) to compare the file of its owner."
 
 ENDLESS = 1 << 63
 
@@ -65,6 +77,30 @@ class Checked:
     """Empty if there is none."""
     not_compared: str = ""
     """Why the owner's file was not compared; empty if it was."""
+
+
+class Hashes:
+    """A copy of a log without its content: its hashes can be checked without keys."""
+
+    def __init__(self) -> None:
+        self.head = ChainHead()
+        self.start = self.size = 0
+
+    def content(self) -> bytes:
+        """Return nothing: no log is replaced by it."""
+        return b""
+
+    def apply(self, _: Sequence[bytes], head: ChainHead, start: int = 0) -> None:
+        """Take note of the last record."""
+        self.head = head
+
+    def put_aside(self) -> None:
+        """Begin again."""
+        self.head = ChainHead()
+
+    def remove(self) -> None:
+        """Begin again."""
+        self.head = ChainHead()
 
 
 class Reading:
@@ -111,12 +147,20 @@ class FixedRouting:
 class Checker:
     """Checks agents of one cluster."""
 
-    def __init__(self, servers: Servers, names: Names, settings: ClusterSettings, secret: bytes) -> None:
-        """`secret` is that of the nodes; empty: no file is compared."""
+    def __init__(
+        self,
+        servers: Servers,
+        names: Names,
+        settings: ClusterSettings,
+        secret: bytes,
+        master: MasterKey | None = None,
+    ) -> None:
+        """`secret` is that of the nodes; empty: no file is compared. `master` decrypts the logs of encrypted agents."""
         self._servers = servers
         self._names = names
         self._settings = settings
         self._secret = secret
+        self._master = master
 
     async def check(self, agent_id: AgentId) -> Checked:
         """Check the log of an agent. May raise NoAnswer."""
@@ -164,24 +208,50 @@ class Checker:
         return msgspec.msgpack.decode(result.body, type=Digests)
 
     def _compare(self, found: Checked, file: Digests | None) -> Checked:
-        """Fold the log up to the last record of the owner's file, compare, and read the rest."""
+        """Fold the log up to the last record of the owner's file, compare, and read the rest.
+
+        A log that cannot be decrypted here is read for its hashes.
+        """
+        directory = directory_name(AgentId(found.agent_id))
+        with tempfile.TemporaryDirectory(prefix="ebbtide-check-") as folder:
+            keys = DataKeys(Path(folder) / "keys", self._master)
+            keys.fetch = self._data_keys
+            copy = Replica(
+                Path(folder) / "agent",
+                map_bytes=1 << 20,
+                max_map_bytes=MAX_MAP_BYTES,
+                seal_of=partial(keys.seal_of, directory),
+            )
+            try:
+                return self._folded(found, copy, file)
+            except Precondition as error:
+                if error.reason not in LOCKED:
+                    raise
+                found = self._folded(found, Hashes(), None)
+                return replace(found, not_compared=found.not_compared or NO_KEY)
+
+    def _data_keys(self, directory: str) -> bytes | None:
+        found = self._servers.read(self._names.data_keys(directory))
+        return None if found is None else found[0]
+
+    def _folded(self, found: Checked, copy: Replica | Hashes, file: Digests | None) -> Checked:
         subject = self._names.subject_of(directory_name(AgentId(found.agent_id)))
         reading = Reading(self._servers, ENDLESS if file is None else file.number)
         timing = Timing(self._settings.append_timeout_s)
         log = AgentLog(cast(Stream, reading), subject, found.agent_id, "check", timing=timing)
         fault = ""
-        with tempfile.TemporaryDirectory(prefix="ebbtide-check-") as folder:
-            copy = Replica(Path(folder) / "agent", map_bytes=1 << 20, max_map_bytes=MAX_MAP_BYTES)
-            try:
+        try:
+            exists = log.fold(copy)
+            if file is not None and isinstance(copy, Replica):
+                fault = _difference(copy, file)
+                reading.until = ENDLESS
                 exists = log.fold(copy)
-                if file is not None:
-                    fault = _difference(copy, file)
-                    reading.until = ENDLESS
-                    exists = log.fold(copy)
-            except EbbtideError as error:
-                if error.reason == "NOT_ENOUGH_LOG_SERVERS":
-                    raise NoAnswer from error
-                exists, fault = True, error.message
+        except EbbtideError as error:
+            if error.reason in LOCKED:
+                raise
+            if error.reason == "NOT_ENOUGH_LOG_SERVERS":
+                raise NoAnswer from error
+            exists, fault = True, error.message
         return replace(
             found,
             exists=exists,
@@ -196,7 +266,7 @@ def _difference(copy: Replica, file: Digests) -> str:
     """Return how the file of the owner differs from the log; empty if it does not."""
     if (copy.head.number, copy.head.hash) != (file.number, file.hash):
         return f"The log lacks record {file.number}, with which the owner's file ends."
-    trees = copy.content().digests()
+    trees = copy.digests()
     different = sorted(
         name for name in file.trees.keys() | trees.keys() if file.trees.get(name) != trees.get(name)
     )

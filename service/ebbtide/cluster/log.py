@@ -23,10 +23,10 @@ from enum import StrEnum
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from ebbtide.errors import Corrupted, Unavailable, agent_moving
+from ebbtide.errors import Corrupted, Precondition, Unavailable, agent_moving
 from ebbtide.store.chain import NONE_BEFORE, ChainHead
 from ebbtide.store.codec import from_u32, u32
-from ebbtide.store.journal import Delta, Rewritten
+from ebbtide.store.journal import Rewritten
 from ebbtide.telemetry import get_log
 
 T = TypeVar("T")
@@ -174,14 +174,15 @@ class Copy(Protocol):
         """The size of the file in bytes."""
         ...
 
-    def content(self) -> Delta:
-        """Return the whole content of the file."""
+    def content(self) -> bytes:
+        """Return the whole content of the file, as the body of a rebase."""
         ...
 
-    def apply(self, deltas: Sequence[Delta], head: ChainHead, start: int = 0) -> None:
+    def apply(self, entries: Sequence[bytes], head: ChainHead, start: int = 0) -> None:
         """Apply commits and write the new head, durably and together. Create the file if there is none.
 
-        `start` is the first record of a rebase among them; 0: there is none.
+        `start` is the first record of a rebase among them; 0: there is none. Raise DATA_KEY_MISSING for a commit of
+        which the data key was destroyed.
         """
         ...
 
@@ -266,7 +267,7 @@ class AgentLog:
 
     # --- appending ---------------------------------------------------------------------------------
 
-    def append(self, delta: Delta, head: ChainHead) -> ChainHead:
+    def append(self, entry: bytes, head: ChainHead) -> ChainHead:
         """Append a commit after the record `head`. Return its head.
 
         Raise AGENT_MOVING if another node has taken the agent, NOT_ENOUGH_LOG_SERVERS if the outcome is not known.
@@ -275,12 +276,12 @@ class AgentLog:
         self._appended += 1
         if self._appended == self._long:
             self.on_long()
-        return self._append_all(Kind.PART, Kind.DELTA, delta.encoded(), head)[0]
+        return self._append_all(Kind.PART, Kind.DELTA, entry, head)[0]
 
-    def rewrite(self, content: Delta) -> Rewritten:
+    def rewrite(self, content: bytes) -> Rewritten:
         """Append the whole content of a store, which replaces all before. Raises as `append`."""
         self._confirm()
-        return Rewritten(*self._append_all(Kind.REBASE_PART, Kind.REBASE, content.encoded(), self.head))
+        return Rewritten(*self._append_all(Kind.REBASE_PART, Kind.REBASE, content, self.head))
 
     def append_gone(self) -> None:
         """Append that the agent was deleted, and erase all before. Raises as `append`."""
@@ -486,11 +487,13 @@ class AgentLog:
         """Apply every record after `head` that can be read. Raise Lacking if records are missing.
 
         Return the last record that is no part, the last one, and whether the agent exists.
-        Records before a rebase or a deletion may be missing, because they are being erased: they are skipped.
+        Records before a rebase or a deletion may be missing, because they are being erased: they are skipped. So are
+        commits before it whose data key was destroyed.
         """
         chain, parts, whole, exists = Chain(head), list[bytes](), head, copy.head.number > 0
+        locked: Precondition | None = None
         while records := self._next(chain):
-            deltas, base = list[Delta](), 0
+            entries, base = list[bytes](), 0
             for record in records:
                 if not chain.accepts(record) and record is not records[0]:
                     break  # `_next` reads it again
@@ -503,14 +506,16 @@ class AgentLog:
                 # A file never ends between a part and the record that makes it count.
                 body, parts, whole = _joined(parts, record.body), [], chain.head
                 if record.kind in (Kind.GONE, Kind.REBASE):
-                    deltas, exists, base = [], False, start
+                    entries, exists, base, locked = [], False, start, None
                     copy.remove()
                 if record.kind in (Kind.DELTA, Kind.REBASE):
-                    deltas, exists = [*deltas, Delta.decoded(body)], True
-            if exists and not chain.damaged:
-                copy.apply(deltas, whole, base)
+                    entries, exists = [*entries, body], True
+            if exists and not chain.damaged and locked is None:
+                locked = _apply(copy, entries, whole, base)
         if chain.damaged:
             raise Lacking(f"was damaged: record {chain.damaged} does not follow the one before it")
+        if locked is not None:
+            raise locked
         return whole, chain.head, exists
 
     def _next(self, chain: Chain) -> Sequence[Record]:
@@ -582,6 +587,17 @@ class Chain:
         self.head = record.head
         self.damaged = 0 if self._is_intact else self.damaged or record.sequence
         return start
+
+
+def _apply(copy: Copy, entries: Sequence[bytes], head: ChainHead, start: int) -> Precondition | None:
+    """Apply commits to a copy. Return the error if the data key of one was destroyed."""
+    try:
+        copy.apply(entries, head, start)
+    except Precondition as error:
+        if error.reason != "DATA_KEY_MISSING":
+            raise
+        return error
+    return None
 
 
 def _joined(parts: Sequence[bytes], last: bytes) -> bytes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ebbtide.cluster.log import (
     AgentLog,
@@ -26,8 +27,12 @@ from ebbtide.ids import AgentId
 from ebbtide.metrics import ClusterMetrics
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.lmdb.lmdb_store import without_keys
 from ebbtide.store.lmdb.replica import Replica
 from ebbtide.telemetry import get_log
+
+if TYPE_CHECKING:
+    from ebbtide.store.encryption.seal import Seal
 
 T = TypeVar("T")
 
@@ -83,6 +88,8 @@ class Ownership:
         self._logs: dict[str, AgentLog] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._eraser = Eraser(stream)
+        self.seal_of: Callable[[str, str], Seal] = lambda _, fingerprint: without_keys(fingerprint)
+        """Returns the seal of the agent in a directory that has a key with a fingerprint; raises without this key."""
         self.damaged: set[str] = set()
         """The log servers that lacked records of an agent when they led its log."""
         self._observer = LogMetrics(metrics)
@@ -108,7 +115,12 @@ class Ownership:
     def take(self, agent_id: str, path: Path) -> bool:
         """Complete the closed file in an agent's directory from the log. Return whether the agent exists."""
         log = self._new_log(agent_id)
-        copy = Replica(path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes)
+        copy = Replica(
+            path,
+            map_bytes=self._map_bytes,
+            max_map_bytes=self._max_map_bytes,
+            seal_of=partial(self.seal_of, path.name),
+        )
         with self._locks[path.name], self._observer.metrics.take_s.time():
             exists = log.take(copy)
         self._logs[agent_id] = log

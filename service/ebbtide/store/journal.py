@@ -1,8 +1,12 @@
 """A commit of one agent's store as a value, and the journal that it is appended to before it is made.
 
 A `Delta` contains outcomes: the bytes that a transaction puts into each tree of LMDB, and the keys that it deletes.
-They are taken below the encryption, so the delta of an encrypted store is encrypted as its file is. Applying the deltas
-of an agent in order, from the first one, makes a store with equal trees. No model, clock or random number is needed.
+Applying the deltas of an agent in order, from the first one, makes a store with equal trees. No model, clock or random
+number is needed.
+
+An entry of the journal is a delta as bytes. In an encrypted store the values are decrypted, compressed together, and
+encrypted once, with their nonces: encrypted values cannot be compressed. A replay needs the data key, and encrypts each
+value again with its nonce, which gives the same bytes. The content of a whole store stays as stored.
 
 Some entries of META describe one file and differ between equal stores: the place in the journal, and the notes that a
 compaction has removed. Deltas contain a note that is put, so that each copy of a store compacts itself.
@@ -13,15 +17,19 @@ A store without a journal notes nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from ebbtide.errors import Precondition
 from ebbtide.store import zstd
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.codec import INVALID, make_known, unpacked
-from ebbtide.store.layout import META, NOTES_OF_FILE, SHARED_TREE, VALUE_SIZES, MetaEntries
+from ebbtide.store.layout import META, NOTES_OF_FILE, SHARED_TREE, TABLES, VALUE_SIZES, MetaEntries, Table
+
+if TYPE_CHECKING:
+    from ebbtide.store.encryption.seal import Seal
 
 Operation = tuple[bytes, bytes | None, bytes, bool]
 """One operation of a transaction: tree, key, value, and whether the entry is put. Without a key every entry of the
@@ -29,6 +37,14 @@ tree is deleted. A deletion without a value concerns every value of the key."""
 
 Trees = Mapping[str, Any]
 """The LMDB handle of each tree, by its name."""
+
+SealOf = Callable[[str], "Seal"]
+"""Returns the seal of the key with a fingerprint; raises where there is no such key."""
+
+PLAIN, SEALED = b"\0", b"\1"
+"""The first byte of an entry: its form. The fingerprint of the key follows in an encrypted one."""
+
+FINGERPRINT_BYTES: Final = 8
 
 LEVEL: Final = 3
 """Level of compression. A trained dictionary saves 9 to 24 per cent, too little for a format of its own."""
@@ -46,6 +62,15 @@ class TreeDelta(msgspec.Struct, array_like=True):
     deleted: list[tuple[bytes, bytes]] = []
     """Keys with the value to delete. An empty value: all values of the key."""
     put: list[tuple[bytes, bytes]] = []
+
+    def mapped(self, tree: str, change: Callable[[Table[Any], bytes, bytes], bytes]) -> TreeDelta:
+        """Return the changes with other values in encrypted tables: `change` of the table, the key and the value."""
+        put = [
+            (key, value if table is None else change(table, key[len(table.prefix) :], value))
+            for key, value in self.put
+            for table in (_sealed_table(tree, key),)
+        ]
+        return TreeDelta(self.is_cleared, self.deleted, put)
 
 
 class Delta(msgspec.Struct, array_like=True, frozen=True):
@@ -96,17 +121,35 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
             for name, changes in self.trees.items()
         }
 
-    def encoded(self) -> bytes:
-        """Return the delta as compressed MessagePack."""
-        return zstd.compress(msgspec.msgpack.encode(self), LEVEL)
+    def encoded(self, seal: Seal | None = None) -> bytes:
+        """Return the entry: compressed MessagePack, encrypted if there is a seal, which has encrypted the values."""
+        if seal is None:
+            return PLAIN + _packed(self)
+        packed = _packed(self._mapped(seal.split))
+        return SEALED + bytes.fromhex(seal.fingerprint) + seal.seal_entry(packed)
 
     @classmethod
-    def decoded(cls, data: bytes) -> Delta:
-        """Return the delta of `encoded`. Raise ValueError for other bytes."""
-        try:
-            return msgspec.msgpack.decode(unpacked(data), type=cls)
-        except INVALID as error:
-            raise ValueError("The bytes are not a delta.") from error
+    def decoded(cls, entry: bytes, seal_of: SealOf) -> Delta:
+        """Return the delta of `encoded`. Raise ValueError for other bytes.
+
+        Raise FORMAT_TOO_NEW for a form of a later version, and the errors of `seal_of`.
+        """
+        form, packed = entry[:1], entry[1:]
+        if form == PLAIN:
+            return _unpacked(packed)
+        if form != SEALED:
+            if not form:
+                raise ValueError("The bytes are not a delta.")
+            raise Precondition(
+                f"The agent's log has an entry of the form {form[0]}, which this version of Ebbtide cannot read. "
+                "Install the version that wrote it.",
+                reason="FORMAT_TOO_NEW",
+            )
+        seal = seal_of(packed[:FINGERPRINT_BYTES].hex())
+        return _unpacked(seal.open_entry(packed[FINGERPRINT_BYTES:]))._mapped(seal.join)
+
+    def _mapped(self, change: Callable[[Table[Any], bytes, bytes], bytes]) -> Delta:
+        return Delta({name: changes.mapped(name, change) for name, changes in self.trees.items()})
 
 
 class Digests(msgspec.Struct, frozen=True):
@@ -120,6 +163,27 @@ class Digests(msgspec.Struct, frozen=True):
 
 
 make_known(Delta, Digests)
+
+_SEALED_TABLES: Final = {(table.tree.decode(), table.prefix): table for table in TABLES if table.is_sealed}
+
+
+def _sealed_table(tree: str, key: bytes) -> Table[Any] | None:
+    """Return the encrypted table that has an entry; None for other tables."""
+    return _SEALED_TABLES.get((tree, key[:1] if tree == _SHARED else b""))
+
+
+_SHARED: Final = SHARED_TREE.decode()
+
+
+def _packed(delta: Delta) -> bytes:
+    return zstd.compress(msgspec.msgpack.encode(delta), LEVEL)
+
+
+def _unpacked(data: bytes) -> Delta:
+    try:
+        return msgspec.msgpack.decode(unpacked(data), type=Delta)
+    except INVALID as error:
+        raise ValueError("The bytes are not a delta.") from error
 
 
 class Rewritten(NamedTuple):
@@ -142,15 +206,15 @@ class Journal(Protocol):
         """Raise an error if what was just read may be older than what another node has committed."""
         ...
 
-    def append(self, delta: Delta, head: ChainHead) -> ChainHead:
-        """Append the delta directly after the entry `head`, durably. Return the head of the new entry.
+    def append(self, entry: bytes, head: ChainHead) -> ChainHead:
+        """Append an entry directly after the entry `head`, durably. Return the head of the new entry.
 
         Raise an error if the entry was not appended, or if that is not known. The store refuses every later operation,
         because its file may lack an entry: it must be closed, and completed from the journal.
         """
         ...
 
-    def rewrite(self, content: Delta) -> Rewritten:
+    def rewrite(self, content: bytes) -> Rewritten:
         """Append the whole content of the store after the last entry. It replaces all before. Raise as `append`."""
         ...
 

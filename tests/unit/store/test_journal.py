@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.changes import Change
-from ebbtide.errors import Unavailable
+from ebbtide.errors import Corrupted, Precondition, Unavailable
 from ebbtide.records import Identity, Node
-from ebbtide.store.journal import Delta, Operation
-from ebbtide.store.layout import FORMAT_VERSION
+from ebbtide.store.encryption.seal import Seal
+from ebbtide.store.journal import Delta, Operation, TreeDelta
+from ebbtide.store.layout import FORMAT_VERSION, META, NODES
 from ebbtide.store.lmdb.environment import fresh_environment
-from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.lmdb_store import LmdbStore, without_keys
 from tests.support.replicas import Replica, contents_of, opened_trees
 
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 24}
@@ -102,12 +103,12 @@ def test_the_entry_comes_before_the_commit(store: LmdbStore, replica: Replica) -
     seen: list[int] = []
     append = replica.append
 
-    def appending(delta: Delta, head: Any) -> Any:
+    def appending(entry: bytes, head: Any) -> Any:
         with store._environment.begin() as txn:  # as a hot copy reads while a job runs
             seen.append(
                 txn.stat(store._tables[next(t for t in store._tables if t.name == b"nodes")])["entries"]
             )
-        return append(delta, head)
+        return append(entry, head)
 
     replica.append = appending  # type: ignore[method-assign]
     add(store)
@@ -203,10 +204,38 @@ def test_a_map_that_cannot_grow_refuses_before_the_entry(tmp_path: Path, replica
 def test_other_bytes_are_no_delta() -> None:
     """Bytes that are damaged, cut off or of another form raise ValueError."""
     data = Delta.of([(b"nodes", b"k", b"v", True)]).encoded()
-    assert Delta.decoded(data) == Delta.of([(b"nodes", b"k", b"v", True)])
-    for other in (b"", data[:-1], data[:9] + b"\0" + data[10:], data + data, b"\x28\xb5\x2f\xfd"):
+    assert Delta.decoded(data, without_keys) == Delta.of([(b"nodes", b"k", b"v", True)])
+    for other in (b"", data[:-1], data[:10] + b"\0" + data[11:], data + data, b"\0\x28\xb5\x2f\xfd"):
         with pytest.raises(ValueError, match="not a delta"):
-            Delta.decoded(other)
+            Delta.decoded(other, without_keys)
+
+
+def test_an_entry_of_a_later_version_is_refused() -> None:
+    """Its first byte names a form that this version does not know."""
+    with pytest.raises(Precondition) as refused:
+        Delta.decoded(b"\2" + Delta.of([]).encoded()[1:], without_keys)
+    assert refused.value.reason == "FORMAT_TOO_NEW"
+
+
+def test_an_encrypted_entry_has_no_text_and_needs_its_key() -> None:
+    """It is encrypted as a whole. With the key every value has the bytes that it had, with another key none is read."""
+    seal, other = Seal(3, b"k" * 32), Seal(3, b"o" * 32)
+    put = [(number.to_bytes(8), b"the bees of Ann " * 9) for number in range(20)]
+    sealed = [(key, seal.seal(NODES, key, value)) for key, value in put]
+    kept = [(META.prefix + b"focus", b"plain")]
+    delta = Delta({"nodes": TreeDelta(put=sealed), "small": TreeDelta(put=kept, deleted=[(b"\1x", b"")])})
+    entry = delta.encoded(seal)
+    assert b"bees" not in entry and b"focus" not in entry
+    assert len(entry) < sum(len(value) for _, value in sealed) / 5
+    assert Delta.decoded(entry, {seal.fingerprint: seal}.__getitem__) == delta
+    with pytest.raises(Precondition) as locked:
+        Delta.decoded(entry, without_keys)
+    assert locked.value.reason == "MASTER_KEY_REFUSED"
+    for changed in (entry[:-1], entry[:40] + bytes([entry[40] ^ 1]) + entry[41:]):
+        with pytest.raises(Corrupted):
+            Delta.decoded(changed, lambda _: seal)
+    with pytest.raises(Corrupted):
+        Delta.decoded(entry, lambda _: other)
 
 
 KEYS = st.sampled_from([b"a", b"b", b"c"])
@@ -235,7 +264,7 @@ def test_the_outcome_equals_the_operations(tmp_path_factory: Any, commits: list[
                 else:
                     txn.delete(key, value if tree == b"links" else b"", db=handle)
         with other.begin(write=True) as txn:
-            Delta.decoded(Delta.of(operations).encoded()).apply(txn, copies)
+            Delta.decoded(Delta.of(operations).encoded(), without_keys).apply(txn, copies)
         assert contents_of(one, trees) == contents_of(other, copies)
     for environment in environments:
         environment.close()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -20,7 +20,7 @@ from ebbtide.cli.options import Json, MasterKeyFile
 if TYPE_CHECKING:
     from ebbtide.cluster.checking import Checked
     from ebbtide.cluster.jetstream import Servers
-    from ebbtide.settings import ClusterSettings
+    from ebbtide.settings import ClusterSettings, Settings
 
 cluster = typer.Typer(
     no_args_is_help=True, help="Create a cluster, show its state, drain its nodes, and move agents into it."
@@ -174,6 +174,7 @@ def check(
             "--secret-file", help="The secret of the nodes; else cluster.secret_file. To compare files."
         ),
     ] = None,
+    master_key_file: MasterKeyFile = None,
     servers: Addresses = None,
     name: Name = None,
     config: Config = None,
@@ -188,7 +189,10 @@ def check(
         from ebbtide.cluster.node import fingerprint, read_secret
         from ebbtide.cluster.status import agents_in, used_names
         from ebbtide.ids import parse_agent_id
+        from ebbtide.store.encryption.keys import master_key_of
 
+        whole = _settings(servers, name, config, secret_file, master_key_file)
+        master = master_key_of(whole.encryption)
         names = used_names(connection, settings)
         secret = b"" if settings.secret_file == NO_SECRET else read_secret(settings.secret_file)
         known = connection.read(names.secret)
@@ -196,7 +200,7 @@ def check(
             raise Failure(
                 f"{settings.secret_file} is not the secret of the nodes of this cluster.", ExitCode.USAGE
             )
-        checker = Checker(connection, names, settings, secret)
+        checker = Checker(connection, names, settings, secret, master)
         if agent_id is None:
             agents = sorted(agents_in(connection, names, range(names.slot_count)))
         else:
@@ -317,10 +321,7 @@ def _connected(
     servers: str | None, name: str | None, config: Path | None, secret_file: Path | None = None
 ) -> Iterator[tuple[Servers, ClusterSettings]]:
     """Connect to the log servers for the block."""
-    flags = {"cluster": {"servers": None if servers is None else tuple(servers.split(",")), "name": name}}
-    # The commands that only talk to the log servers need no secret.
-    flags["cluster"]["secret_file"] = str(secret_file) if secret_file else NO_SECRET if servers else None
-    settings = settings_in_force(given(flags), config).cluster
+    settings = _settings(servers, name, config, secret_file).cluster
     if not settings.servers:
         raise Failure("No log servers are configured.", ExitCode.USAGE, hint="Pass --servers nats://a:4222.")
     try:
@@ -344,3 +345,20 @@ def _connected(
         raise Failure(f"The log servers do not answer: {error}.", ExitCode.UNAVAILABLE) from None
     finally:
         connection.close()
+
+
+def _settings(
+    servers: str | None,
+    name: str | None,
+    config: Path | None,
+    secret_file: Path | None,
+    master_key_file: Path | None = None,
+) -> Settings:
+    """Return the settings with these flags."""
+    flags: dict[str, dict[str, Any]] = {
+        "cluster": {"servers": None if servers is None else tuple(servers.split(",")), "name": name},
+        "encryption": {"master_key_file": None if master_key_file is None else str(master_key_file)},
+    }
+    # The commands that only talk to the log servers need no secret.
+    flags["cluster"]["secret_file"] = str(secret_file) if secret_file else NO_SECRET if servers else None
+    return settings_in_force(given(flags), config)

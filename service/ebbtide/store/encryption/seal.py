@@ -36,6 +36,9 @@ HEAD_BYTES = 1 + NONCE_BYTES
 
 OVERHEAD_BYTES = HEAD_BYTES + TAG_BYTES
 
+ENTRY = b"\0entry of the journal"
+"""The associated data of an entry of the journal. No table has a name that is empty."""
+
 MAX_KEY_ID = 255
 """The number of a data key is one byte; after the last it starts again at 1."""
 
@@ -67,20 +70,38 @@ class Seal:
 
     def seal(self, table: Table[Any], key: bytes, value: bytes) -> bytes:
         """Encrypt a value for the stored key `key`."""
-        nonce = os.urandom(NONCE_BYTES)
-        return self._head + nonce + self._cipher.encrypt(nonce, value, table.name + b"\0" + key)
+        return self._encrypt(os.urandom(NONCE_BYTES), value, _of_table(table, key))
 
     def open(self, table: Table[Any], key: bytes, value: bytes) -> bytes:
         """Decrypt a value. Raise STORE_CORRUPTED unless it was encrypted for this table and key."""
+        return self._decrypt(value, _of_table(table, key), f"the table {table.name.decode()}")
+
+    def split(self, table: Table[Any], key: bytes, value: bytes) -> bytes:
+        """Return the nonce of an encrypted value, and the decrypted value. Raises as `open`."""
+        return value[1:HEAD_BYTES] + self.open(table, key, value)
+
+    def join(self, table: Table[Any], key: bytes, parts: bytes) -> bytes:
+        """Return the encrypted value that `split` has split: the same value at the same place has the same bytes."""
+        return self._encrypt(parts[:NONCE_BYTES], parts[NONCE_BYTES:], _of_table(table, key))
+
+    def seal_entry(self, entry: bytes) -> bytes:
+        """Encrypt an entry of the agent's journal."""
+        return self._encrypt(os.urandom(NONCE_BYTES), entry, ENTRY)
+
+    def open_entry(self, value: bytes) -> bytes:
+        """Decrypt an entry of the journal. Raise STORE_CORRUPTED for anything else."""
+        return self._decrypt(value, ENTRY, "the journal")
+
+    def _encrypt(self, nonce: bytes, value: bytes, associated: bytes) -> bytes:
+        return self._head + nonce + self._cipher.encrypt(nonce, value, associated)
+
+    def _decrypt(self, value: bytes, associated: bytes, where: str) -> bytes:
         if value[:1] == self._head and len(value) >= OVERHEAD_BYTES:
             try:
-                associated = table.name + b"\0" + key
                 return self._cipher.decrypt(value[1:HEAD_BYTES], value[HEAD_BYTES:], associated)
             except InvalidTag:
                 pass
-        raise Corrupted(
-            f"An entry of the table {table.name.decode()} cannot be decrypted.", reason="STORE_CORRUPTED"
-        )
+        raise Corrupted(f"An entry of {where} cannot be decrypted.", reason="STORE_CORRUPTED")
 
 
 class MasterKey:
@@ -108,6 +129,11 @@ class MasterKey:
                 "agent.",
                 reason="MASTER_KEY_REFUSED",
             ) from error
+
+
+def _of_table(table: Table[Any], key: bytes) -> bytes:
+    """Return the associated data of a value."""
+    return table.name + b"\0" + key
 
 
 def new_data_key() -> bytes:

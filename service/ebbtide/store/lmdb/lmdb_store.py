@@ -26,7 +26,7 @@ from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.durable import sync_directory, sync_file
-from ebbtide.store.journal import Delta, Digests, Journal, Operation, Rewritten
+from ebbtide.store.journal import Delta, Digests, Journal, Operation, Rewritten, SealOf
 from ebbtide.store.lmdb.environment import (
     DATA_FILE,
     MIN_MAP_BYTES,
@@ -58,9 +58,6 @@ if TYPE_CHECKING:
     from ebbtide.store.encryption.seal import Seal
 
 T = TypeVar("T")
-
-SealOf = Callable[[str], "Seal"]
-"""Returns the seal of the key with a fingerprint; raises where there is no such key."""
 
 Beginning = Callable[[WriteTransaction], None]
 """Writes the initial content of a new store, in its first commit."""
@@ -342,8 +339,8 @@ class LmdbStore:
         writing.finish()
         if self._journal is not None and noted:
             delta = Delta.of(noted)
-            journal = self._journal
-            head = self._appended(lambda: journal.append(delta, self._head))
+            journal, entry = self._journal, delta.encoded(self._seal)
+            head = self._appended(lambda: journal.append(entry, self._head))
             self._ahead = _Ahead(delta, head, done)
             self._put_head(txn, head)
         return done
@@ -546,7 +543,7 @@ class LmdbStore:
         trees = trees_of(self._tables)
         try:
             with self._environment.begin() as txn:
-                content = Delta.of_content(txn, trees)
+                content = Delta.of_content(txn, trees).encoded()
             rewritten = self._appended(lambda: self._rewritten(journal, content))
         except FOREIGN as error:
             self._fall_behind_if_ahead(error)
@@ -554,7 +551,7 @@ class LmdbStore:
         self._head = rewritten.head
         journal.erase_before(rewritten.start)
 
-    def _rewritten(self, journal: Journal, content: Delta) -> Rewritten:
+    def _rewritten(self, journal: Journal, content: bytes) -> Rewritten:
         rewritten = journal.rewrite(content)
         with self._environment.begin(write=True) as txn:
             self._put_head(txn, rewritten.head, rewritten.start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ import lmdb
 from ebbtide.errors import Corrupted, Exhausted
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.durable import sync_directory
-from ebbtide.store.journal import Delta
+from ebbtide.store.journal import Delta, SealOf
 from ebbtide.store.layout import VALUE_SIZES
 from ebbtide.store.lmdb.environment import DATA_FILE, open_environment, open_tables, refuse_unsound, trees_of
+from ebbtide.store.lmdb.lmdb_store import without_keys
 from ebbtide.store.lmdb.probe import note_closed, note_use
 from ebbtide.store.lmdb.tables import MetaReader, MetaWriter, TableReader, TableWriter
 from ebbtide.store.translation import FOREIGN, translated
@@ -27,8 +29,11 @@ ASIDE = ".aside-"
 class Replica:
     """The file in one agent's directory. No other part of the process may have it open."""
 
-    def __init__(self, path: Path, *, map_bytes: int, max_map_bytes: int) -> None:
+    def __init__(
+        self, path: Path, *, map_bytes: int, max_map_bytes: int, seal_of: SealOf = without_keys
+    ) -> None:
         self.path = path
+        self._seal_of = functools.cache(seal_of)
         self._map_bytes = map_bytes
         self._max_map_bytes = max_map_bytes
 
@@ -73,18 +78,27 @@ class Replica:
                 )
             return head, start
 
-    def content(self) -> Delta:
-        """Return the whole content of the file."""
+    def content(self) -> bytes:
+        """Return the whole content of the file, as an entry of the log."""
+        return self._content().encoded()
+
+    def digests(self) -> dict[str, str]:
+        """Return a digest of each tree of the file, to compare it with another one."""
+        return self._content().digests()
+
+    def _content(self) -> Delta:
         with self._opened() as environment:
             tables = open_tables(environment)
             with environment.begin() as txn:
                 return Delta.of_content(txn, trees_of(tables))
 
-    def apply(self, deltas: Sequence[Delta], head: ChainHead, start: int = 0) -> None:
+    def apply(self, entries: Sequence[bytes], head: ChainHead, start: int = 0) -> None:
         """Apply commits and write the new head, in one transaction. Create the file if there is none.
 
-        `start` is the first record of a rewrite that is among the commits.
+        `start` is the first record of a rewrite that is among the commits. Raise FORMAT_TOO_NEW, and the errors of the
+        seals, before anything is changed.
         """
+        deltas = [Delta.decoded(entry, self._seal_of) for entry in entries]
         with self._opened() as environment:
             while True:
                 try:
