@@ -56,7 +56,7 @@ async def _serve(fast: bool, language: Language) -> None:
     def announce(url: str) -> None:
         say(f"Watch an agent remember and forget:\n\n  {url}\n\nCtrl-C ends the demo and deletes its memory.")
 
-    await serve_demo(language, announce, pause=None if fast else asyncio.sleep)
+    await serve_demo(language, announce, is_paced=not fast)
 
 
 async def _demo(fast: bool, language: Language, as_json: bool) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from ebbtide.cli.demo.events import Remembered, TimePassed
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 PORTS_TRIED: Final = 20
 """Ports after the usual ones that are tried if they are in use."""
 
-CONVERSATION_S, BATCH_S = 1.5, 0.06
-"""Pauses after a conversation and after a batch of everyday talk, so that a viewer sees the memory grow and fade."""
+CONVERSATION_S, BATCH_S = 1.2, 0.07
+"""Time for a conversation and for a batch of everyday talk, so that a viewer sees the memory grow and fade."""
 
-Pause = Callable[[float], Awaitable[None]]
+Sleep = Callable[[float], Awaitable[None]]
 
 
-async def serve_demo(language: Language, on_ready: Callable[[str], None], *, pause: Pause | None) -> None:
+async def serve_demo(language: Language, on_ready: Callable[[str], None], *, is_paced: bool) -> None:
     """Play the story while serving, then serve until SIGTERM or SIGINT. `on_ready` receives the address of the view.
 
     Raise Failure if no port is free.
@@ -52,7 +53,10 @@ async def serve_demo(language: Language, on_ready: Callable[[str], None], *, pau
 
             def announce() -> None:
                 on_ready(f"{rest.url}/ui/a/{AGENT}?tour=1")
-                playing.append(in_background(_play(Story(service, language).events(), pause)))
+                events = Story(service, language).events()
+                playing.append(
+                    in_background(paced(events, monotonic, asyncio.sleep) if is_paced else drained(events))
+                )
 
             await run_servers(service, rest, rpc, stop, announce)
             for task in playing:
@@ -80,9 +84,22 @@ async def _servers(settings: Settings) -> AsyncIterator[tuple[RestServer, GrpcSe
     raise Failure(f"No port is free between {usual.rest_port} and {last}.", ExitCode.PORT_TAKEN)
 
 
-async def _play(events: AsyncIterator[Event], pause: Pause | None) -> None:
+async def paced(events: AsyncIterator[Event], clock: Callable[[], float], sleep: Sleep) -> None:
+    """Play a story in its time.
+
+    Work is part of that time, and a late story does not pause: the tour of a minute needs its examples in time.
+    """
+    due = clock()
     async for event in events:
-        if pause is not None and isinstance(event, Remembered):
-            await pause(CONVERSATION_S)
-        elif pause is not None and isinstance(event, TimePassed):
-            await pause(BATCH_S)
+        if isinstance(event, Remembered):
+            due += CONVERSATION_S
+        elif isinstance(event, TimePassed):
+            due += BATCH_S
+        if (early := due - clock()) > 0:
+            await sleep(early)
+
+
+async def drained(events: AsyncIterator[Event]) -> None:
+    """Play a story without pauses."""
+    async for _ in events:
+        pass
