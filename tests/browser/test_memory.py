@@ -553,6 +553,35 @@ def test_in_chinese_no_english_sentence_is_left(browser: Browser, lived: Daemon,
         assert links and not re.search("[a-z]", "".join(links)), links
 
 
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [("STORE_UNAVAILABLE", "智能体的文件无法读写"), ("NEW_IN_A_LATER_VERSION", "no room for it")],
+)
+def test_an_error_is_said_in_chinese_with_the_words_of_the_daemon_behind_it(
+    browser: Browser, lived: Daemon, reason: str, said: str
+) -> None:
+    """The sentence follows from the reason. The details have the message, which is shown itself without a sentence."""
+    body = {
+        "error": {"code": 500, "status": "", "reason": reason, "message": "There is no room for it here."}
+    }
+    # The browser writes a failed request to the console.
+    with visiting(browser, lived.url, is_checked=False, locale="zh-CN") as visit:
+        visit.page.route(
+            "**/map?*",
+            lambda route: route.fulfill(status=500, content_type="application/json", body=json.dumps(body)),
+        )
+        visit.open(f"/ui/a/{AGENT}")
+        visit.page.wait_for_selector(f".problem >> text={said}")
+        if reason == "STORE_UNAVAILABLE":
+            assert "room" not in visit.page.inner_text(".problem")
+            visit.page.click(".problem summary")
+            visit.page.wait_for_selector(".problem details [lang=en] >> text=no room for it")
+            assert reason in visit.page.inner_text(".problem")
+            visit.page.click(".bar button[lang=en]")
+            visit.page.wait_for_selector(".problem > .said >> text=no room for it")
+        visit.page.close()
+
+
 def test_a_key_that_may_only_read_has_no_button_that_writes(browser: Browser, tmp_path: Any) -> None:
     """The dialog asks for a key, refuses a wrong one, and the panel then has no control that writes."""
     data = tmp_path / "data"

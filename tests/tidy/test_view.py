@@ -1,4 +1,5 @@
-"""The lock files of npm name no registry, and the web view contains only libraries with permissive licences."""
+"""The lock files of npm name no registry, libraries in the web view have permissive licences, and errors have Chinese
+sentences."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from ebbtide.errors import REASONS
+from ebbtide.han import contains_han
 from tests.tidy.pages import PACKAGE, ROOT
 
 ALLOWED = {"MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "0BSD", "Unlicense"}
@@ -41,6 +44,29 @@ def test_libraries_in_the_view_are_permissively_licensed() -> None:
     bundled = {name: one["license"] for name, one in locked("web").items() if not one.get("dev")}
     assert "node_modules/preact" in bundled
     assert [name for name, licence in bundled.items() if licence not in ALLOWED] == []
+
+
+def test_every_reason_of_an_error_has_a_chinese_sentence() -> None:
+    """A new reason of the daemon or of the client needs a sentence, and the view names no others."""
+    sources = (ROOT / "clients/typescript/src").glob("*.ts")
+    client = {
+        name
+        for source in sources
+        if source.stem != "schema"
+        for name in re.findall(r'(?:reason: |, )"([A-Z]+(?:_[A-Z]+)+)"', source.read_text(encoding="utf-8"))
+    }
+    assert {"CONNECTION_LOST", "NO_ANSWER_IN_TIME", "TLS_NOT_SPOKEN"} <= client
+    words = ROOT / "web/src/words"
+    sentences = dict(
+        re.findall(r'^  ([A-Z_]+): "(.+)",$', (words / "reasons_zh.ts").read_text("utf-8"), re.MULTILINE)
+    )
+    assert sentences.keys() == REASONS.keys() | client
+    assert [name for name, sentence in sentences.items() if not contains_han(sentence)] == []
+    for language in ("en", "zh"):
+        named = re.findall(
+            r"^    ([A-Z]+_[A-Z_]+):", (words / f"{language}.ts").read_text("utf-8"), re.MULTILINE
+        )
+        assert named and set(named) <= sentences.keys()
 
 
 @pytest.mark.skipif(not LICENCES.is_file(), reason="the web view is not built; `make view` builds it")

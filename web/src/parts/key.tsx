@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Unauthenticated } from "ebbtide-client";
 import { me, needsKey, signIn, signOut } from "../session";
 import { words } from "../words";
+import { sentenceOf } from "../words/reasons";
 
 export function KeyDialog() {
   const t = words.value;
@@ -23,7 +24,7 @@ export function KeyDialog() {
       await signIn(field.current?.value.trim() ?? "", keep.current?.checked ?? false);
       if (field.current) field.current.value = "";
     } catch (error) {
-      setProblem(error instanceof Unauthenticated ? t.keyWrong : String((error as Error).message));
+      setProblem(error instanceof Unauthenticated ? t.keyWrong : sentenceOf(error).sentence);
     }
   };
   // A browser closes a dialog at the second Esc, and without a key the page behind it is empty.

@@ -5,6 +5,7 @@ import { Forbidden } from "ebbtide-client";
 import { pathOf } from "../router";
 import { client, me, note } from "../session";
 import { words } from "../words";
+import { sentenceOf } from "../words/reasons";
 
 const SKELETON_MS = 150;
 const SLOW_MS = 5_000;
@@ -78,13 +79,14 @@ export function Waiting({ wait }: { wait: Loaded<unknown>["wait"] }) {
 /** An error: what happened, its reason, the id of the request, and where the reasons are explained. */
 export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const t = words.value;
-  const { reason = "", message = String(error), requestId = "" } = (error ?? {}) as { reason?: string; message?: string; requestId?: string };
+  const { reason = "", message = "", requestId = "" } = (error ?? {}) as { reason?: string; message?: string; requestId?: string };
+  const { sentence, isTranslated } = sentenceOf(error);
   const missing = error instanceof Forbidden ? t.missingPermission(me.value?.scopes ?? []) : "";
   // Which requests create an agent is of use to those who write programs only.
   const isNoAgent = reason === "AGENT_NOT_FOUND";
   const details = (
     <>
-      <p class="said">{message}</p>
+      {isTranslated ? <p class="said" lang="en">{message}</p> : <p class="said">{sentence}</p>}
       <p class="quiet">
         {reason && <code>{reason}</code>}
         {requestId && <> · {t.requestId} <code>{requestId}</code></>}
@@ -96,10 +98,10 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
     <div class="problem" role="alert">
       <h2>{t.problemTitles[reason as keyof typeof t.problemTitles] ?? t.problem}</h2>
       {missing && <p>{missing}</p>}
-      {isNoAgent ? (
+      {isNoAgent || isTranslated ? (
         <>
-          <p>{t.noAgentHint}</p>
-          <p><a href={pathOf([])}>{t.noAgentList}</a></p>
+          <p>{isNoAgent ? t.noAgentHint : sentence}</p>
+          {isNoAgent && <p><a href={pathOf([])}>{t.noAgentList}</a></p>}
           <details class="quiet"><summary>{t.details}</summary>{details}</details>
         </>
       ) : details}

@@ -5,6 +5,7 @@ import { readForecast } from "../reading";
 import { me, note } from "../session";
 import type { Forecast } from "../shore/life";
 import { words } from "../words";
+import { sentenceOf } from "../words/reasons";
 
 // A forecast takes the daemon long, so the pause before the next one is this many times as long as the last one took.
 const PAUSES = 10;
@@ -68,6 +69,6 @@ export function ForecastNote({ of, more }: { of: Foretold; more: (forecast: Fore
 function whyNot(error: unknown): string {
   const t = words.value;
   if (error instanceof Forbidden) return t.missingPermission(me.value?.scopes ?? []);
-  const { reason = "", message = String(error) } = error as { reason?: string; message?: string };
-  return t.forecastProblems[reason as keyof typeof t.forecastProblems] ?? message;
+  const { reason = "" } = error as { reason?: string };
+  return t.forecastProblems[reason as keyof typeof t.forecastProblems] ?? sentenceOf(error).sentence;
 }
