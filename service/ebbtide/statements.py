@@ -22,7 +22,8 @@ MAX_ATTRIBUTE_CHARS: Final = 500
 MAX_RULING_SOURCES: Final = 16
 
 StatementKind = Literal["fact", "event", "relation", "opinion", "preference", "task", "reflection"]
-STATEMENT_KINDS: Final[frozenset[str]] = frozenset(get_args(StatementKind))
+KINDS: Final[tuple[str, ...]] = get_args(StatementKind)
+STATEMENT_KINDS: Final = frozenset(KINDS)
 Modality = Literal["asserted", "reported", "planned"]
 Granularity = Literal["", "year", "season", "month", "week", "day", "hour", "minute"]
 """How exact a time is; empty if the words give no time."""

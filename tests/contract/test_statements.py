@@ -224,6 +224,20 @@ async def test_a_contradiction_is_listed_and_settled(tmp_path: Path, caller_in: 
         assert wrong.json()["error"]["reason"] == "INVALID_VALUE"
 
 
+async def test_at_most_so_many_contradicting_statements_are_shown(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A statement shows the oldest 16 that contradict it, and the list of conflicts has all of them."""
+    async with caller_in(tmp_path) as call:
+        said = [await says(call, "birthday", f"1990-05-{day:02}") for day in range(1, 20)]
+        ids = [one["id"] for one in said]
+        assert said[-1]["conflicts_with"] == ids[:16]
+        first = (await done(call, "GET", f"statements/{ids[0]}"))["conflicts_with"]
+        assert first == ids[1:17]
+        pairs = (await done(call, "GET", "conflicts", page_size=200))["conflicts"]
+        assert len(pairs) == len(ids) * (len(ids) - 1) // 2
+
+
 async def test_a_known_value_replaces_the_one_that_it_contradicts(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:

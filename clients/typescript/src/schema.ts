@@ -1993,7 +1993,7 @@ export interface components {
             known_at: number;
             /** @description Id of the statement that ended it; empty if none did. */
             superseded_by: string;
-            /** @description Ids of the statements that contradict it at this time. */
+            /** @description Ids of the statements that contradict it at this time, oldest first; at most 16. */
             conflicts_with: string[];
             /** @description Confidence of the evidence, 0-1; further messages raise it. */
             confidence: number;
@@ -2496,7 +2496,7 @@ export interface components {
             known_at: number;
             /** @description Id of the statement that ended it; empty if none did. */
             superseded_by: string;
-            /** @description Ids of the statements that contradict it at this time. */
+            /** @description Ids of the statements that contradict it at this time, oldest first; at most 16. */
             conflicts_with: string[];
             /** @description Confidence of the evidence, 0-1; further messages raise it. */
             confidence: number;
@@ -3482,7 +3482,7 @@ export interface components {
             known_at: number;
             /** @description Id of the statement that ended it; empty if none did. */
             superseded_by: string;
-            /** @description Ids of the statements that contradict it at this time. */
+            /** @description Ids of the statements that contradict it at this time, oldest first; at most 16. */
             conflicts_with: string[];
             /** @description Confidence of the evidence, 0-1; further messages raise it. */
             confidence: number;

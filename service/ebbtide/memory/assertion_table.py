@@ -69,6 +69,9 @@ class _Rare(msgspec.Struct, frozen=True, array_like=True):
     arousal: float | None = None
 
 
+ARRAY_BITS, ARRAY = 0xF0, 0x90
+"""The bits of the first byte of a short array in MessagePack, and their value."""
+
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(str | _Rare).decode
 
@@ -249,13 +252,29 @@ class AssertionTable:
 
     def _rows_about(self, subjects: Iterable[int], slot: int | None, before: int | None) -> Array:
         """Return the rows about some entities in order of arrival, up to an entry number."""
-        found = [self._about(subject, slot) for subject in subjects]
-        rows = found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.int32), *found])
-        if slot is None or len(found) > 1:
+        some = list(subjects)
+        rows = self._about_any(some, slot)
+        if slot is None or len(some) > 1:
             rows = np.sort(rows)
         if before is not None and len(rows):
             rows = rows[self._rows["entry"][rows] < before]
         return rows
+
+    def _about_any(self, subjects: Sequence[int], slot: int | None = None) -> Array:
+        """Return the rows about some entities, of one slot or all, in any order."""
+        if len(subjects) == 1:
+            return self._about(subjects[0], slot)
+        self._index()
+        order, count, column = self._by_slot, self._indexed_count, self._rows["subject"]
+        wanted = np.array(subjects, dtype=np.int64)
+        begins, ends = (np.searchsorted(column[:count], wanted, side, order) for side in ("left", "right"))
+        lengths = ends - begins
+        # The places from begin to end of each entity, one after the other.
+        offsets = np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
+        rows = order[offsets + np.arange(len(offsets))]
+        later = np.flatnonzero(np.isin(column[count:], wanted)) + count
+        rows = np.concatenate([rows, later]) if len(later) else rows
+        return rows if slot is None else rows[self._rows["slot"][rows] == slot]
 
     def _build(self, rows: Array) -> list[Assertion]:
         """Return the assertions of some rows."""
@@ -376,6 +395,21 @@ class AssertionTable:
         wanted = self._named.numbers(lambda found: not found.isdisjoint(slots))
         return np.isin(named[rows] - 1, wanted)
 
+    def object_entities(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> set[int]:
+        """Return the entities that are the objects of the assertions about some entities in some slots."""
+        rows = self._rows_in(subjects, is_wanted)
+        if not len(rows):
+            return set()
+        begins = np.array(self._begins(rows))
+        # An object alone, as most are, is no array.
+        is_rare = np.frombuffer(self._packed, dtype=np.uint8)[begins] & ARRAY_BITS == ARRAY
+        ends = self._rows["end"][rows[is_rare]]
+        found = (
+            _decode(self._packed[begin:end])
+            for begin, end in zip(begins[is_rare].tolist(), ends.tolist(), strict=True)
+        )
+        return {one.object_entity for one in found if one.object_entity}
+
     def objects_in(self, rows: Array) -> list[str]:
         """Return the objects of some rows."""
         packed, ends = self._packed, self._rows["end"][rows].tolist()
@@ -401,9 +435,10 @@ class AssertionTable:
 
     def _rows_in(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> Array:
         """Return the rows about some entities in some slots, in order of arrival."""
-        rows = self._rows_about(subjects, None, None)
-        found: Array = rows[np.isin(self._rows["slot"][rows], self._slots.numbers(is_wanted))]
-        return found
+        rows = self._about_any(list(subjects))
+        is_wanted_slot = np.zeros(len(self._slots.values), dtype=np.bool_)
+        is_wanted_slot[self._slots.numbers(is_wanted)] = True
+        return np.sort(rows[is_wanted_slot[self._rows["slot"][rows]]])
 
     def messages_among(self, messages: Iterable[int]) -> list[int]:
         """Return those of some messages from which assertions are, in the same order."""

@@ -29,12 +29,22 @@ from ebbtide.memory.versions import DAY_MS, Conflicts, SlotReplay, Version, With
 from ebbtide.records import Source
 from ebbtide.statements import Assertion, Ruling, is_inferred
 
-__all__ = ["DAY_MS", "MAX_EVIDENCE", "Conflict", "Entry", "Ledger", "Replay", "State", "Version"]
+__all__ = [
+    "DAY_MS",
+    "MAX_EVIDENCE",
+    "MAX_RIVALS",
+    "Conflict",
+    "Entry",
+    "Ledger",
+    "Replay",
+    "State",
+    "Version",
+]
 
 MAX_EVIDENCE: Final = 16
 """Most assertions of a version that count as its sources."""
 MAX_RIVALS: Final = 16
-"""Most versions that count as contradicting another one in its priority."""
+"""Most versions that count as contradicting another one in its priority, and that are listed with it."""
 MAX_REPLAYED: Final = 16_384
 """Assertions whose replays are kept, with those of one more slot, of any size."""
 REPLAYED_BYTES: Final = 1500
@@ -314,6 +324,10 @@ class Ledger:
     def objects_in(self, rows: Array) -> list[str]:
         """Return the objects of some of these assertions."""
         return self._assertions.objects_in(rows)
+
+    def object_entities(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> set[int]:
+        """Return the entities that are the objects of the statements about some entities in some slots."""
+        return self._assertions.object_entities(subjects, is_wanted)
 
     def brief_in(self, names: Collection[str]) -> Iterator[Brief]:
         """Yield the assertions of some slots of all entities, in order, in brief."""

@@ -11,14 +11,16 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import chain, islice
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from ebbtide.memory.columns import Array
 from ebbtide.memory.slot_names import Slot
 from ebbtide.memory.values import Comparison, Date, Value, compare_values, value_of
-from ebbtide.statements import Assertion, Ruling
+from ebbtide.statements import KINDS, Assertion, Ruling
 
 MIN_TRUST: Final = 0.5
 """A statement with less trust ends no other."""
@@ -49,6 +51,8 @@ class Version:
     since_ms: int
     until_ms: int | None
     replay: SlotReplay = field(repr=False)
+    place: int = -1
+    """Its place among the versions of the slot."""
     number: int = -1
     """Its place among the versions with its negation; -1 for a plan and a withdrawn one."""
     retired_by: int = 0
@@ -168,6 +172,22 @@ class Version:
         latest, earlier, *_ = sorted((*self.repeats, first), reverse=True)
         self.repeats = latest, earlier
         return True
+
+
+class VersionColumns(NamedTuple):
+    """Fields of versions that a search compares, an array each."""
+
+    told_at_ms: Array
+    since_ms: Array
+    until_ms: Array
+    """`FOREVER` for an open end."""
+    importance: Array
+    kind: Array
+    """Its place in `KINDS`."""
+    is_planned: Array
+    is_withdrawn: Array
+    may_follow: Array
+    """Whether another value of the slot may have been true before it, as far as its kind and negation say."""
 
 
 class _Periods:
@@ -350,6 +370,8 @@ class SlotReplay:
         """The versions that affirm a value, and those that negate it, without plans. Empty for an only version."""
         self._stating: dict[int, list[Version]] | None = None
         """By statement, the versions that it states. Set when a question needs it."""
+        self._columns: VersionColumns | None = None
+        """Set when a search needs them, and until the next change."""
 
     def entity_of(self, version: Version) -> int:
         """Return the merged entity that is the value of a version; 0 if none is."""
@@ -378,6 +400,14 @@ class SlotReplay:
             stated = self._stating.setdefault(statement, [])
             if version not in stated:
                 stated.append(version)
+
+    def columns(self) -> VersionColumns:
+        """Return fields of all versions, in order of arrival."""
+        if self._columns is None:
+            fields = zip(*map(_fields, self.versions), strict=True)
+            types = (np.int64, np.int64, np.int64, np.float64, np.int8, np.bool_, np.bool_, np.bool_)
+            self._columns = VersionColumns(*map(np.array, fields, types))
+        return self._columns
 
     # --- the table ---------------------------------------------------------------------------------
 
@@ -419,10 +449,12 @@ class SlotReplay:
     def _note(self, one: Assertion) -> None:
         self.assertion_count += 1
         self.last_entry = one.entry
+        self._columns = None
 
     def settle(self, ruling: Ruling) -> None:
         """End the conflict of two statements in favour of one."""
         self.last_entry = ruling.entry
+        self._columns = None
         for kept in self.versions_of(ruling.target):
             for other in self.versions_of(ruling.other):
                 if self.contradict(kept, other):
@@ -485,6 +517,7 @@ class SlotReplay:
                 _put(self._periods, key, version)
 
     def _append(self, version: Version) -> None:
+        version.place = len(self.versions)
         self.versions.append(version)
         self._note_stated(version.statement, version)
 
@@ -716,32 +749,45 @@ class Conflicts:
         self._affirmed, self._negated = replay.held_at(time_ms)
         self._values = [(one, one.value.text, replay.entity_of(one)) for one in self._affirmed]
 
-    def rivals(self, version: Version) -> list[Version]:
-        """Return the versions that contradict a version that is true at the time, in order of arrival."""
+    def rivals(self, version: Version, most: int | None = None) -> list[Version]:
+        """Return the versions, at most so many, that contradict one that is true at the time, in order of arrival."""
         if version.number < 0 or not self._replay.may_contradict:
             return []
         if version.first.negated:
-            return self._disagreeing(version, self._affirmed)
-        others = self._different(version) if self._replay.slot.cardinality == "one" else []
+            return list(islice(self._disagreeing(version, self._affirmed), most))
+        others = self._different(version) if self._replay.slot.cardinality == "one" else ()
         denials = self._disagreeing(version, self._negated)
-        return sorted([*others, *denials], key=_arrival) if denials else others
+        return list(islice(merge(others, denials, key=_arrival), most))
 
-    def _disagreeing(self, version: Version, others: Sequence[Version]) -> list[Version]:
-        return [one for one in others if one is not version and self._replay.disagree(version, one)]
+    def _disagreeing(self, version: Version, others: Sequence[Version]) -> Iterator[Version]:
+        return (one for one in others if one is not version and self._replay.disagree(version, one))
 
-    def _different(self, version: Version) -> list[Version]:
-        """Return the other values. Most are different: another entity, and neither text occurs in the other one."""
+    def _different(self, version: Version) -> Iterator[Version]:
+        """Yield the other values. Most are different: another entity, and neither text occurs in the other one."""
         text, date = version.value
         if date is not None:
-            return self._disagreeing(version, self._affirmed)
+            yield from self._disagreeing(version, self._affirmed)
+            return
         entity = self._replay.entity_of(version)
-        near = [
-            one
-            for one, other, its_entity in self._values
-            if text in other or other in text or (entity and entity == its_entity)
-        ]
-        same = set(near).difference(self._disagreeing(version, near))
-        return [one for one in self._affirmed if one not in same]
+        for one, other, its_entity in self._values:
+            is_near = text in other or other in text or (entity and entity == its_entity)
+            if not is_near or (one is not version and self._replay.disagree(version, one)):
+                yield one
+
+
+def _fields(version: Version) -> tuple[int, int, int, float, int, bool, bool, bool]:
+    """Return the fields of a version in `VersionColumns`."""
+    one = version.first
+    return (
+        version.told_at_ms,
+        version.since_ms,
+        FOREVER if version.until_ms is None else version.until_ms,
+        one.importance,
+        KINDS.index(one.kind),
+        one.modality == "planned",
+        bool(version.withdrawn),
+        one.kind in ("fact", "relation") and not one.negated,
+    )
 
 
 def _is_news(new: Assertion, old: Version) -> bool:

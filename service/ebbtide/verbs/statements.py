@@ -34,7 +34,7 @@ from ebbtide.memory.digestion import OwnLink
 from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.relatives import Relatives
 from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
-from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
+from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, MAX_RIVALS, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
 from ebbtide.memory.values import is_done, reports_change, tells_of_past, tells_of_plan
 from ebbtide.memory.versions import Conflicts
@@ -46,10 +46,10 @@ from ebbtide.retrieval.time_rules import Reading
 from ebbtide.retrieval.times import Offset, not_ahead, stated_time
 from ebbtide.settings import SearchSettings
 from ebbtide.statements import (
+    KINDS,
     MAX_ATTRIBUTE_CHARS,
     MAX_ATTRIBUTE_NAME_CHARS,
     MAX_ATTRIBUTES,
-    STATEMENT_KINDS,
     Assertion,
     Ruling,
 )
@@ -81,7 +81,6 @@ from ebbtide.verbs.service import Service
 
 T = TypeVar("T")
 
-KINDS = ("fact", "event", "relation", "opinion", "preference", "task", "reflection")
 MODALITIES = ("asserted", "reported", "planned")
 SCOPES = ("private", "team", "public")
 STATES = (
@@ -95,7 +94,6 @@ STATES = (
     "forgotten",
 )
 CURRENT = ("current", "contested", "planned")
-assert set(KINDS) == STATEMENT_KINDS
 
 AN_ENTITY = "the name or id of an entity of GET /v1/agents/{agent_id}/entities (ListEntities)"
 """The allowed names of entities, in errors."""
@@ -295,7 +293,9 @@ class StatementInfo(Response):
     told_at: int = Field(description="When it was said last, ms since the epoch.")
     known_at: int = Field(description="When it was stored first, ms since the epoch.")
     superseded_by: str = Field(description="Id of the statement that ended it; empty if none did.")
-    conflicts_with: list[str] = Field(description="Ids of the statements that contradict it at this time.")
+    conflicts_with: list[str] = Field(
+        description="Ids of the statements that contradict it at this time, oldest first; at most 16."
+    )
     confidence: float = Field(description="Confidence of the evidence, 0-1; further messages raise it.")
     importance: float = Field(description="The importance that was declared for it, 0-1.")
     priority: float = Field(description="Order among statements that contradict each other.")
@@ -883,7 +883,8 @@ class View:
         if node is None and state in CURRENT:
             state = "forgotten"
         subject = workspace.network.entities.get(first.subject)
-        rivals = self._conflicts_in(version.replay).rivals(version) if state == "contested" else []
+        conflicts = self._conflicts_in(version.replay) if state == "contested" else None
+        rivals = [] if conflicts is None else conflicts.rivals(version, MAX_RIVALS)
         is_pinned = any(one.statement in self._pinned for one in version.assertions)
         was_found = workspace.statement_uses.of(statement) > 0
         return {
@@ -1053,11 +1054,11 @@ def _listed_by_id(
 
 def recency(version: Version, settings: SearchSettings, now_ms: int) -> float:
     """Return how recent a version is, 1 when it was said last and less each day. A task begins when it is due."""
-    last_ms = version.told_at_ms
-    if version.first.kind == "task":
+    last_ms, kind = version.told_at_ms, version.assertions[0].kind
+    if kind == "task":
         last_ms = max(last_ms, version.since_ms)
     days = max(0, now_ms - last_ms) / DAY_MS
-    return math.exp(-settings.decay_per_day(version.first.kind) * days)
+    return math.exp(-settings.decay_per_day(kind) * days)
 
 
 def weight(

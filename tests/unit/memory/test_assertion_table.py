@@ -157,7 +157,7 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         assert table.slots_of_statements(statements) == [table.slot_of_statement(one) for one in statements]
         names = random.sample(["residence", "likes", "nothing"], 2)
         assert list(table.brief_in(names)) == [in_brief(one) for one in rows if one.slot in names]
-        entities = random.sample((1, 2, 3, 4), 2)
+        entities = random.sample((1, 2, 3, 4), random.choice((1, 2, 3)))
         about = [one for one in known if one.subject in entities]
         by_slot = table.by_slot(entities, before)
         assert by_slot == {slot: [one for one in about if one.slot == slot] for slot in by_slot}
@@ -168,6 +168,9 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         wanted = [one for one in about if one.slot == "residence"]
         assert table.about(entities, "residence".__eq__) == wanted
         assert list(table.brief_about(entities, "residence".__eq__)) == list(map(in_brief, wanted))
+        named = {one.object_entity for one in wanted if one.object_entity}
+        assert table.object_entities(entities, "residence".__eq__) == named
+        assert table.object_entities([], "residence".__eq__) == set()
         assert by_manner(table, entities) == manners_of(about)
         if random.random() < 0.5:
             assert naming(table, entities, "tea") == sorted(

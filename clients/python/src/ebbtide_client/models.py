@@ -1597,7 +1597,7 @@ class StatementInfo:
     """Id of the statement that ended it; empty if none did."""
 
     conflicts_with: Sequence[str]
-    """Ids of the statements that contradict it at this time."""
+    """Ids of the statements that contradict it at this time, oldest first; at most 16."""
 
     confidence: float
     """Confidence of the evidence, 0-1; further messages raise it."""
@@ -2142,7 +2142,7 @@ class CreatedStatement:
     """Id of the statement that ended it; empty if none did."""
 
     conflicts_with: Sequence[str]
-    """Ids of the statements that contradict it at this time."""
+    """Ids of the statements that contradict it at this time, oldest first; at most 16."""
 
     confidence: float
     """Confidence of the evidence, 0-1; further messages raise it."""
@@ -2381,7 +2381,7 @@ class FoundStatement:
     """Id of the statement that ended it; empty if none did."""
 
     conflicts_with: Sequence[str]
-    """Ids of the statements that contradict it at this time."""
+    """Ids of the statements that contradict it at this time, oldest first; at most 16."""
 
     confidence: float
     """Confidence of the evidence, 0-1; further messages raise it."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -90,15 +90,17 @@ class StatementMatches:
     asked: Asked = field(init=False)
     _words: frozenset[str] = field(init=False)
     _slots: dict[tuple[NodeId, str], SlotReplay] = field(init=False, default_factory=dict)
-    """The slots that were replayed."""
+    """The slots that were replayed, by entity, merged or not."""
     _versions: dict[NodeId, Version | None] = field(init=False, default_factory=dict)
     """The version of each statement that was read."""
+    _user: set[NodeId] = field(init=False)
+    """The user, with the entities that are merged with it."""
     _others: frozenset[NodeId] = field(init=False)
     """The persons and things other than the user that the question names, by name or by relation."""
-    _own: frozenset[NodeId] = field(init=False, default=frozenset())
-    """The user, and what statements on the topics that the question asks of the user name."""
+    _own: set[NodeId] | None = field(init=False, default=None)
+    """What statements on the topics that the question asks of the user name; None until it is read."""
     _own_topics: frozenset[str] = field(init=False, default=frozenset())
-    """Topics of which only statements about those answer the question; empty if it may be about others."""
+    """Topics of which only statements about the user and those answer the question; empty if it may be about others."""
 
     def __post_init__(self) -> None:
         self.asked = asked(self.question)
@@ -107,11 +109,9 @@ class StatementMatches:
             self.asked = replace(self.asked, topics=topics)
         self.topics = with_related(self.topics)
         self._words = frozenset(word.casefold() for word in words_of(self.question))
+        self._user = self.replay.all_merged_with(self.user())
         self._others = frozenset(self._named_others())
         if self.asked.own_topics and not self._others:
-            user = self.replay.all_merged_with(self.user())
-            stated = self.ledger.brief_about(user, self.asked.own_topics.__contains__)
-            self._own = frozenset(user.union(one.object_entity for one in stated))
             self._own_topics = self.asked.own_topics | related(self.asked.own_topics)
 
     @property
@@ -136,7 +136,7 @@ class StatementMatches:
 
     def _about_user(self) -> Iterator[tuple[NodeId, float]]:
         """Yield every statement about the user, those on lasting topics as more similar."""
-        for statement in self.ledger.about(self.replay.all_merged_with(self.user())):
+        for statement in self.ledger.about(self._user):
             version = self.version_of(statement)
             if version is not None:
                 yield statement, 1.0 if slot_of(version.first.slot).is_lasting else PASSING_SHARE
@@ -146,11 +146,15 @@ class StatementMatches:
 
         The other person is one other than the user, of whom the question asks. The other pet is of another kind.
         """
-        return self._is_other_pet(said) or (
-            said.slot in self._own_topics
-            and said.subject not in self._own
-            and (not said.object_entity or said.object_entity not in self.user())
-        )
+        return self._is_other_pet(said) or (said.slot in self._own_topics and not self._is_own(said))
+
+    def _is_own(self, said: Assertion) -> bool:
+        """Return whether a statement is about the user, or about what statements on the user's own topics name."""
+        if said.subject in self._user or said.object_entity in self._user:
+            return True
+        if self._own is None:
+            self._own = self.ledger.object_entities(self._user, self.asked.own_topics.__contains__)
+        return said.subject in self._own
 
     def _is_other_pet(self, said: Assertion) -> bool:
         """Return whether a statement names only kinds of pets that the question does not ask for: a cat is no dog."""
@@ -173,6 +177,8 @@ class StatementMatches:
         is_about_others = self.asked.is_about_others and not self._names_user()
         may_be_of_another = bool(self._own_topics or self.asked.animals)
         found: dict[NodeId, Evidence] = {}
+        # Many statements have the same evidence.
+        known: dict[Evidence, Evidence] = {}
         of_others = 0.0
         candidates = {**words, **named_topics, **dict.fromkeys(sorted(about))}
         self._read_versions(candidates)
@@ -189,7 +195,7 @@ class StatementMatches:
                 continue
             is_stranger = not is_about if names_someone else said.subject not in user
             has_topic = bool(topics) and not is_stranger
-            found[statement] = Evidence(
+            one = Evidence(
                 words.get(statement, 0.0),
                 meaning.get(statement, 0.0),
                 named_topics.get(statement, 0.0),
@@ -197,15 +203,16 @@ class StatementMatches:
                 float(is_about),
                 float(is_stranger),
             )
-        named_topic = max((one.named_topic for one in found.values()), default=0.0)
+            found[statement] = known.setdefault(one, one)
+        named_topic = max((one.named_topic for one in known), default=0.0)
         # A most relevant message that is about another person or pet says nothing about an answer.
-        is_relevant = named_topic or max((one.words for one in found.values()), default=0.0) >= of_others
+        is_relevant = named_topic or max((one.words for one in known), default=0.0) >= of_others
         answer = AnswerEvidence(
             log_odds(self._relevance(hits) if is_relevant else 0.0),
             self.topics.get(OTHER, 0.0),
-            max((one.meaning for one in found.values()), default=0.0),
+            max((one.meaning for one in known), default=0.0),
             named_topic,
-            max((one.topic for one in found.values()), default=0.0),
+            max((one.topic for one in known), default=0.0),
             float(bool(self.asked.relatives) and not others),
         )
         return found, answer
@@ -257,10 +264,10 @@ class StatementMatches:
         for statement, found in zip(missing, self.ledger.slots_of_statements(missing), strict=True):
             version = None
             if found is not None:
-                key = self.replay.root(found[0]), found[1]
-                if key not in self._slots:
-                    self._slots[key] = self.replay.slot(key)
-                version = self._slots[key].version_of(statement)
+                slot = self._slots.get(found)
+                if slot is None:
+                    slot = self._slots[found] = self.replay.slot((self.replay.root(found[0]), found[1]))
+                version = slot.version_of(statement)
             self._versions[statement] = version
 
     def _share(self, statement: NodeId) -> float:
@@ -284,11 +291,10 @@ class StatementMatches:
 
     def _names_user(self) -> bool:
         """Return whether a name in the question is the user's."""
-        merged = self.replay.all_merged_with(self.user())
-        stated = (
-            [one.object for one in self.ledger.brief_about(merged, "name".__eq__)] if self.asked.named else []
-        )
-        stated += [self.network.entities[one].name for one in merged if one in self.network.entities]
+        if not self.asked.named:
+            return False
+        stated = [one.object for one in self.ledger.brief_about(self._user, "name".__eq__)]
+        stated += [self.network.entities[one].name for one in self._user if one in self.network.entities]
         words = {word for name in stated for word in normalised(name).split()}
         return not words.isdisjoint(self.asked.named)
 
@@ -358,16 +364,18 @@ class StatementMatches:
     def _named_others(self) -> set[NodeId]:
         user, text = self.user(), self.asked.text
         # Most names are neither in the question nor words for relatives.
-        near = [one for one in self.named.entities if one[0] in text]
-        found = {subject for name, subject in near + self.named.relatives if self._is_named(name)}
+        near = chain(self.named.entities.within(text), self.named.relatives)
+        found = {subject for name, subject in near if self._is_named(name)}
         found.update(
             subject
-            for name, subject in self.named.relations
-            if name in text and names_normalised(name, self.asked)
+            for name, subject in self.named.relations.within(text)
+            if names_normalised(name, self.asked)
         )
         found -= user
         for relative in self.asked.relatives | self.asked.persons:
-            found |= set(self._relatives(relative))
+            if relative not in self.named.by_relative:
+                self.named.by_relative[relative] = frozenset(self._relatives(relative))
+            found |= self.named.by_relative[relative]
         return found
 
     def _is_named(self, name: str) -> bool:

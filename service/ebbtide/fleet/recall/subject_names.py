@@ -5,6 +5,8 @@ A question is compared with all of them. They are normalised once for each chang
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from ebbtide.ids import NodeId
@@ -14,15 +16,34 @@ from ebbtide.memory.subjects import RELATIVES, unqualified
 from ebbtide.memory.values import normalised
 
 
-class Named(NamedTuple):
-    """Names, normalised, each with the entity that it means."""
+class Names:
+    """Names, normalised, each with the entity that it means, by their first two characters."""
 
-    entities: list[tuple[str, NodeId]]
+    def __init__(self, names: Iterable[tuple[str, NodeId]]) -> None:
+        self._by_start: dict[str, list[tuple[str, NodeId]]] = {}
+        for name, entity in names:
+            if name:
+                self._by_start.setdefault(name[:2], []).append((name, entity))
+
+    def within(self, text: str) -> Iterator[tuple[str, NodeId]]:
+        """Yield the names that occur in a text, in any order."""
+        for start in {*text, *map("".join, pairwise(text))}:
+            for one in self._by_start.get(start, ()):
+                if one[0] in text:
+                    yield one
+
+
+class Named(NamedTuple):
+    """The names of those about whom statements are made."""
+
+    entities: Names
     """The names of the entities about which statements are made, without the relation after them."""
     relatives: list[tuple[str, NodeId]]
     """Those of these names that are words for relatives."""
-    relations: list[tuple[str, NodeId]]
+    relations: Names
     """The relations that statements say an entity has: "my flatmate" is who is stated to be one."""
+    by_relative: dict[str, frozenset[NodeId]]
+    """Who each relative of the user is; filled when a question names that relative."""
 
 
 class SubjectNames:
@@ -48,7 +69,8 @@ def _named(network: Network, ledger: Ledger, replay: Replay) -> Named:
     named = [(normalised(unqualified(one.name)[0]), one.id) for one in entities]
     stated = ledger.brief_in(RELATION_TOPICS)
     return Named(
-        named,
+        Names(named),
         [(name, subject) for name, subject in named if name in RELATIVES],
-        [(normalised(one.object), one.subject) for one in stated if one.object],
+        Names((normalised(one.object), one.subject) for one in stated),
+        {},
     )
