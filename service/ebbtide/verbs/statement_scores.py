@@ -39,7 +39,7 @@ It answers a question about the present, and the others one about an earlier tim
 
 
 class Limits(NamedTuple):
-    """What a search lets through."""
+    """The statements that a search lets through."""
 
     kinds: Sequence[str]
     """Kinds of statements; empty for all."""

@@ -43,7 +43,7 @@ class Named(NamedTuple):
     relations: Names
     """The relations that statements say an entity has: "my flatmate" is who is stated to be one."""
     by_relative: dict[str, frozenset[NodeId]]
-    """Who each relative of the user is; filled when a question names that relative."""
+    """The entities that are each relative of the user; filled when a question names that relative."""
 
 
 class SubjectNames:
