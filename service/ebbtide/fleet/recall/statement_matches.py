@@ -98,7 +98,7 @@ class StatementMatches:
     _others: frozenset[NodeId] = field(init=False)
     """The persons and things other than the user that the question names, by name or by relation."""
     _own: set[NodeId] | None = field(init=False, default=None)
-    """What statements on the topics that the question asks of the user name; None until it is read."""
+    """The entities that statements on the topics that the question asks of the user name; None until they are read."""
     _own_topics: frozenset[str] = field(init=False, default=frozenset())
     """Topics of which only statements about the user and those answer the question; empty if it may be about others."""
 
