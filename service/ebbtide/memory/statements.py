@@ -689,11 +689,16 @@ class Replay:
         pins = (statement for statement, is_pin in self._pins.items() if is_pin)
         return {statement for statement in pins if self._ledger.is_said(statement, self.before)}
 
-    def priority(self, version: Version, now_ms: int) -> float:
-        """Return the priority of a version (knowledge model, section 3). It orders, and ends nothing."""
+    def priority(self, version: Version, now_ms: int, least_rivals: int = 0) -> float:
+        """Return the priority of a version (knowledge model, section 3). It orders, and ends nothing.
+
+        At least `least_rivals` versions are known to contradict it. They are not counted again if there are enough.
+        """
         days = max(0, now_ms - version.told_at_ms) / DAY_MS
         supports, contradicts = self.votes(version.statement)
-        contradicts += sum(1 for _ in islice(version.replay.rivals(version), MAX_RIVALS))
+        if least_rivals < MAX_RIVALS:
+            least_rivals = sum(1 for _ in islice(version.replay.rivals(version), MAX_RIVALS))
+        contradicts += least_rivals
         return (
             0.35 * version.trust
             + 0.30 * math.exp(-days / 90)

@@ -113,7 +113,9 @@ class StatementScores:
         score = self._unadjusted(columns, near, distance, ids)
         self._prefer_latest(score, near, versions, is_current, is_plan, columns.may_follow)
         least = self._matches.weights.least_share * float(near[is_wanted].max(initial=0.0))
-        is_near = (near >= least) | (distance > 0) | np.array([one in linked for one in ids])
+        is_near = (near >= least) | (distance > 0)
+        if linked:
+            is_near |= np.array([one in linked for one in ids])
         if self._limits.include_past:
             # The values of a topic belong together.
             slots = {versions[place].replay for place in np.flatnonzero(is_wanted & (near >= least)).tolist()}

@@ -908,7 +908,7 @@ class View:
             "conflicts_with": list(map(self._shown_id, rivals)),
             "confidence": round(version.confidence, 4),
             "importance": first.importance,
-            "priority": round(replay.priority(version, now_ms), 4),
+            "priority": round(replay.priority(version, now_ms, len(rivals)), 4),
             "weight": round(weight(version, replay, workspace.search, is_pinned=is_pinned, now_ms=now_ms), 4),
             "pinned": is_pinned,
             "author": first.author,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain, repeat
+from itertools import chain
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from ebbtide.fleet.recall.statement_evidence import (
 from ebbtide.fleet.recall.subject_names import Named
 from ebbtide.ids import NodeId
 from ebbtide.memory.assertion_table import Alike, Brief
+from ebbtide.memory.columns import Array
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import Ledger, Replay, Version
@@ -307,33 +308,40 @@ class StatementMatches:
             subjects |= self.user()
         if not (self.asked.topics or self.topics):
             return {}
-        weighed: list[tuple[int, NodeId, float]] = []
+        weighed: list[tuple[Array, Array, Array]] = []
         by_value: list[Alike] = []
         for one in self.ledger.alike_about(self.replay.all_merged_with(subjects), self._may_match):
             weight = self._weight(one)
             is_asked = bool(weight) or self.topics.get(one.slot, 0.0) >= LEAST_TOPIC
             if is_asked:
-                weighed += zip(one.rows.tolist(), one.statements.tolist(), repeat(weight))
+                weighed.append((one.rows, one.statements, np.full(len(one.rows), weight)))
             if not weight and one.slot not in SLOTS:
                 by_value.append(one)
-        weighed += self._weighed_by_value(by_value)
-        found: dict[NodeId, float] = {}
-        for _, statement, weight in sorted(weighed):
-            found[statement] = max(weight, found.get(statement, 0.0))
+        if by_value and self.asked.topics:
+            weighed.append(self._weighed_by_value(by_value))
+        if not weighed:
+            return {}
+        rows, statements, weights = map(np.concatenate, zip(*weighed, strict=True))
+        order = np.argsort(rows, kind="stable")
+        pairs = list(zip(statements[order].tolist(), weights[order].tolist(), strict=True))
+        found: dict[NodeId, float] = dict(pairs)
+        if len(found) < len(pairs):
+            for statement, weight in pairs:
+                found[statement] = max(weight, found[statement])
         return found
 
-    def _weighed_by_value(self, some: Sequence[Alike]) -> Iterator[tuple[int, NodeId, float]]:
-        """Yield statements on topics that no slot knows, with a weight by the topics that their values name."""
-        if not some or not self.asked.topics:
-            return
+    def _weighed_by_value(self, some: Sequence[Alike]) -> tuple[Array, Array, Array]:
+        """Return rows and statements on topics that no slot knows, weighed by the topics that their values name."""
         rows, statements = (
             np.concatenate(each) for each in ([one.rows for one in some], [one.statements for one in some])
         )
         # Most values name no topic.
         is_named = self.ledger.naming(rows, self.asked.topics.keys(), topics_of_value)
         rows, statements = rows[is_named], statements[is_named]
-        weights = map(self._weight_of_value, self.ledger.objects_in(rows))
-        yield from zip(rows.tolist(), statements.tolist(), weights, strict=True)
+        weights = np.array(
+            [self._weight_of_value(one) for one in self.ledger.objects_in(rows)], dtype=np.float64
+        )
+        return rows, statements, weights
 
     def _may_match(self, slot: str) -> bool:
         """Return whether statements of a slot may be on the topics of the question."""
