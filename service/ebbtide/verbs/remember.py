@@ -182,9 +182,14 @@ class Message(Fields):
 
     @model_validator(mode="before")
     @classmethod
-    def _plain(cls, given: Any) -> Any:
-        """Read the forms that clients of OpenAI send. After this, `content` and `tool_calls` are texts."""
+    def _plain(cls, given: Any, info: ValidationInfo) -> Any:
+        """Read the forms that clients of OpenAI send. After this, `content` and `tool_calls` are texts.
+
+        A message from another process of the daemon, without limits, has been read already.
+        """
         if not isinstance(given, dict) or not is_chat_message(given):
+            return given
+        if info.context is None and isinstance(given.get("tool_calls"), str):
             return given
         try:
             return plain_message(given)
