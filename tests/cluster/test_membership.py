@@ -305,6 +305,23 @@ def test_a_hand_over_closes_the_agents_before_the_table_is_written() -> None:
     assert old.owned() == ALL - moved
 
 
+def test_two_nodes_that_give_slots_at_once_keep_their_other_slots() -> None:
+    """The table of one is refused: it gives the slots again, without closing its agents or losing a slot."""
+    cluster = settled("a", "b")
+    first, second = cluster.processes
+    third = Process(cluster.documents, "f")
+    third.renew()
+    third.plan()
+    first.connection.before_write[NAMES.table] = second.plan
+    releases = first.moves.releases
+    assert first.membership.plan()
+    assert first.moves.releases == releases + 1
+    assert first.membership.is_settled and first.owned() | second.owned() < ALL
+    third.plan()
+    cluster.processes.append(third)
+    assert owners(cluster) == best("a", "b", "f")
+
+
 def test_few_slots_move_at_a_time() -> None:
     """A hand-over moves at most `moves_at_once` slots to a node, and says that there are more."""
     cluster = Cluster()

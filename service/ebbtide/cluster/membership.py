@@ -31,6 +31,9 @@ from ebbtide.telemetry import get_log
 OWN_SHARE = 0.75
 """The part of a lease for which its node relies on it."""
 
+MAX_GIVES = 8
+"""How often slots are given again while other nodes write the table too."""
+
 NAME_TAKEN = "another process uses the name of this node; give it another cluster.node and restart it"
 
 
@@ -454,10 +457,10 @@ class Membership:
             self._moving = frozenset(sorted(slots)[: self._times.moves_at_once])
             try:
                 self._moves.release(lambda directory: self._slot(directory) not in self._moving)
-                self._write(self._table.with_owner(self._moving, node))
+                self._give(node)
                 self._log.info("slots given", node=node, count=len(self._moving))
                 self.on_moved("given", len(self._moving))
-            except (NoAnswer, Refused):
+            except NoAnswer:
                 with self._lock:
                     # The other node may own them, now or when the write arrives late: until this node has written
                     # the table again, it owns none of them.
@@ -469,6 +472,22 @@ class Membership:
                 self._moving = frozenset()
                 self._moves.settled()
         return bool(plan.given)
+
+    def _give(self, node: str) -> None:
+        """Write that the moving slots belong to a node, again after another node has written the table.
+
+        A refused write has changed nothing, so this node still owns the slots. Their agents stay closed meanwhile.
+        """
+        for attempt in range(MAX_GIVES):
+            try:
+                self._write(self._table.with_owner(self._moving, node))
+                return
+            except Refused:
+                if attempt + 1 == MAX_GIVES:
+                    raise
+            self._look()
+            if not self._moving <= self._owned or node not in self.nodes:
+                raise Refused
 
     def _slot(self, directory: str) -> int:
         return slot_of(directory, self._names.slot_count)
