@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from ebbtide.errors import EbbtideError
+from ebbtide.errors import EbbtideError, agent_moving
 from ebbtide.forwarding.exchange import (
     CallEnd,
     CallHead,
@@ -23,6 +24,10 @@ from ebbtide.forwarding.exchange import (
     VerbResult,
 )
 from ebbtide.forwarding.nodes import NodePeers, Place
+from ebbtide.verbs import merging
+from ebbtide.verbs.catalogue import OPERATIONS
+from ebbtide.verbs.service import Service
+from tests.support.in_process import service_in
 
 SECRET = b"x" * 16
 NAMES = ("a", "b", "c")
@@ -233,3 +238,128 @@ async def test_ids_without_a_directory_are_answered_here(nodes: dict[str, Node])
     """An id that is empty, too long, or no Unicode text is refused by the node that received it."""
     peers = nodes["a"].peers
     assert [await peers.owner(one) for one in ("", "a" * 500, "\ud800")] == [peers.own] * 3
+
+
+# --- a request whose agent moves away before it is opened ------------------------------------------------
+
+
+class GoneFrom:
+    """The log of a cluster for a node that owns its agents until `is_gone`."""
+
+    is_gone = True
+
+    def owns(self, _: str) -> bool:
+        return not self.is_gone
+
+    def refusal(self) -> EbbtideError:
+        return agent_moving()
+
+    def take(self, _: str, path: Path) -> bool:
+        return (path / "data.mdb").exists()
+
+    def log(self, _: str) -> Any:
+        return None
+
+    def data_keys(self, _: str) -> bytes | None:
+        return None
+
+
+class NewOwner:
+    """The peers of that node: the process 1 owns every agent."""
+
+    own = 0
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.heads: list[VerbHead] = []
+        self.owned_by = 1
+
+    async def owner(self, _: str) -> int:
+        return self.owned_by
+
+    async def request(self, peer: int, head: VerbHead) -> VerbResult:
+        assert peer == 1
+        self.heads.append(head)
+        return VerbResult(await merging._answer(self._service, head))
+
+
+async def test_an_operation_is_passed_on_if_its_agent_moves_before_it_is_opened(tmp_path: Path) -> None:
+    """Nothing was done, so the new owner does it: once, and with the caller's response."""
+    remember = OPERATIONS["Remember"]
+    request = remember.request(agent_id="ann", messages=[{"role": "user", "content": "The boat is blue."}])
+    async with service_in(tmp_path / "old") as old, service_in(tmp_path / "new") as new:
+        peers = NewOwner(new)
+        old.peers, old.cluster = cast(Any, peers), cast(Any, object())
+        old.fleet.data.replication = cast(Any, GoneFrom())
+        try:
+            assert (await merging.perform(old, remember, request)).batch_id
+            listed = await merging.perform(
+                old, OPERATIONS["ListMessages"], OPERATIONS["ListMessages"].request(agent_id="ann")
+            )
+            assert [one.content for one in listed.messages] == ["The boat is blue."]
+            assert [one.name for one in peers.heads] == ["Remember", "ListMessages"]
+            # If the agent has not moved after the wait, the refusal is the response.
+            peers.owned_by = 0
+            with pytest.raises(EbbtideError) as refused:
+                await merging.perform(old, remember, request)
+            assert refused.value.reason == "AGENT_MOVING"
+        finally:
+            old.peers = old.cluster = old.fleet.data.replication = None
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "The boat is blue.", "name": "Ann"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "content": [{"type": "text", "text": "42"}], "tool_call_id": "c1"},
+    ],
+)
+async def test_another_process_reads_a_request_as_it_was_read(message: dict[str, Any]) -> None:
+    """A message in a form of OpenAI's clients is read once, also if the request is passed on afterwards."""
+    remember = OPERATIONS["Remember"]
+    request = remember.request(agent_id="ann", messages=[message])
+    assert remember.request.model_validate_json(merging._head(remember, request).request) == request
+
+
+async def test_an_operation_that_has_opened_its_agent_is_not_repeated(tmp_path: Path) -> None:
+    """Something may have been done: the client decides, with its idempotency key."""
+    async with service_in(tmp_path / "old") as old:
+        peers = NewOwner(old)
+        old.peers, old.cluster = cast(Any, peers), cast(Any, object())
+
+        async def verb(service: Service, request: Any) -> Any:
+            async with service.fleet.using(request.owner, create=True):
+                raise agent_moving()
+
+        remember = OPERATIONS["Remember"]
+        request = remember.request(
+            agent_id="ann", messages=[{"role": "user", "content": "The boat is blue."}]
+        )
+        try:
+            with pytest.raises(EbbtideError) as refused:
+                await merging.perform(old, replace(remember, verb=verb), request)
+            assert (refused.value.reason, peers.heads) == ("AGENT_MOVING", [])
+        finally:
+            old.peers = old.cluster = None
+
+
+async def test_a_node_that_stops_completes_the_requests_of_others(nodes: dict[str, Node]) -> None:
+    """It closes no connection on which a response is due, and accepts no further ones."""
+    second, third = nodes["b"], nodes["c"]
+    third.moving = asyncio.Event()
+    second.owner, second.moving = "c", third.moving
+    first = nodes["a"].peers
+    request = asyncio.create_task(first.request(first.owner_of("ann"), VerbHead("Recall", b"", b"", "ann")))
+    async with asyncio.timeout(5):
+        while second.peers._has_answered.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    stop = asyncio.create_task(second.peers.close())
+    await asyncio.sleep(0.01)
+    assert not stop.done()
+    third.moving.set()
+    assert (await request).body == b"c"
+    await stop

@@ -8,9 +8,10 @@ system, no other process can connect, and a connection to a worker that is being
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +37,9 @@ TAKEN_WITHIN_S = 5.0
 """Longest wait for a worker that is being restarted."""
 
 RETRY_AFTER_S = 1.0
+
+FINISH_S = 2.0
+"""How long a process that stops waits for the requests that it answers, or passes on, for others."""
 
 MAX_IDLE = 64
 """Most idle connections to one worker."""
@@ -68,6 +72,11 @@ class Peers(ABC):
         self._idle: dict[int, list[Exchange]] = {}
         self._open: set[Exchange] = set()
         self._serving: set[asyncio.Task[None]] = set()
+        self._answering = 0
+        """The number of requests of others that are being answered or passed on."""
+        self._has_answered = asyncio.Event()
+        """Set while there are none."""
+        self._has_answered.set()
         self._answers: dict[type[Any], Answer] = {}
 
     @abstractmethod
@@ -151,11 +160,8 @@ class Peers(ABC):
                 if isinstance(head, Seen):
                     await self.catch_up(head.version)
                     continue
-                owner = self.own if head.is_repeated else await self.owner(head.agent_id)
-                if owner == self.own:
-                    is_reusable = await self._answers[type(head)](head, exchange)
-                else:
-                    is_reusable = await self._repeat(head, exchange, owner)
+                with self._counted():
+                    is_reusable = await self._answer(head, exchange)
         except ConnectionLost:
             pass
         except Exception as error:
@@ -163,6 +169,25 @@ class Peers(ABC):
         finally:
             self._open.discard(exchange)
             exchange.close()
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count a request of another process for the block."""
+        self._answering += 1
+        self._has_answered.clear()
+        try:
+            yield
+        finally:
+            self._answering -= 1
+            if not self._answering:
+                self._has_answered.set()
+
+    async def _answer(self, head: Head, exchange: Exchange) -> bool:
+        """Answer one request, or pass it on. Return whether both sides are complete."""
+        owner = self.own if head.is_repeated else await self.owner(head.agent_id)
+        if owner == self.own:
+            return await self._answers[type(head)](head, exchange)
+        return await self._repeat(head, exchange, owner)
 
     async def _repeat(self, head: Head, exchange: Exchange, owner: int) -> bool:
         """Pass a request on to the process that owns its agent now. Return whether both sides are complete."""
@@ -188,8 +213,11 @@ class Peers(ABC):
             await asyncio.gather(up, down, lost, return_exceptions=True)
 
     async def close(self) -> None:
-        """Close every connection. Idempotent."""
+        """Close every connection. Requests of others have a moment to end. Idempotent."""
         self._stop_listening()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_S):
+                await self._has_answered.wait()
         for exchange in (*self._open, *(one for idle in self._idle.values() for one in idle)):
             exchange.close()
         for task in self._serving:

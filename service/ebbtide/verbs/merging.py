@@ -14,6 +14,7 @@ import msgspec
 
 from ebbtide.access.grants import CALLER, Caller, let_ask
 from ebbtide.errors import EbbtideError, Internal
+from ebbtide.fleet.runtime.fleet import OPENED
 from ebbtide.forwarding.errors import error_from, error_to
 from ebbtide.forwarding.exchange import DIGEST_FILE, Exchange, VerbHead, VerbResult
 from ebbtide.forwarding.peers import Peers
@@ -22,8 +23,9 @@ from ebbtide.metrics import merged_text
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.telemetry import get_log
 from ebbtide.verbs.agents import AgentPage
-from ebbtide.verbs.catalogue import OPERATIONS, Operation
+from ebbtide.verbs.catalogue import OPERATIONS, Kind, Operation
 from ebbtide.verbs.paging import PageRequest, to_token
+from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import (
     MAX_LISTED,
     ModelInfo,
@@ -39,6 +41,9 @@ TIMEOUT_S = 30.0
 PARTIAL_TIMEOUT_S = 2.0
 """The same for operations in PARTIAL."""
 
+REPEATABLE = (Kind.CALL, Kind.REST_ONLY)
+"""The kinds of operations whose request and response are one message each."""
+
 _CALLER = msgspec.msgpack.Decoder(Caller)
 
 
@@ -48,7 +53,7 @@ async def perform(service: Service, operation: Operation, request: Any) -> Any:
     if service.cluster is not None and operation.name in OF_EACH_NODE:
         merge = None
     if service.peers is None or merge is None:
-        return await operation.verb(service, request)
+        return await _perform_at_owner(service, operation, request)
     head = _head(operation, request)
     own, *others = await asyncio.gather(
         operation.verb(service, request),
@@ -56,6 +61,29 @@ async def perform(service: Service, operation: Operation, request: Any) -> Any:
     )
     responses = [own, *(other for other in others if other is not None)]
     return merge(request, responses)
+
+
+async def _perform_at_owner(service: Service, operation: Operation, request: Any) -> Any:
+    """Perform an operation here. In a cluster, pass it on if its agent moves away before it was opened here.
+
+    The request arrived when this node owned the agent. Nothing was done yet, so it can be sent to the new owner.
+    """
+    peers = service.peers
+    if peers is None or service.cluster is None or not isinstance(request, AgentRequest):
+        return await operation.verb(service, request)
+    opened = list[AgentId]()
+    token = OPENED.set(opened)
+    try:
+        return await operation.verb(service, request)
+    except EbbtideError as error:
+        if opened or error.reason != "AGENT_MOVING" or operation.kind not in REPEATABLE:
+            raise
+    finally:
+        OPENED.reset(token)
+    owner = await peers.owner(request.agent_id)
+    if owner == peers.own:
+        return await operation.verb(service, request)
+    return await perform_at(peers, owner, request.agent_id, operation, request)
 
 
 async def perform_at(peers: Peers, worker: int, agent_id: str, operation: Operation, request: Any) -> Any:

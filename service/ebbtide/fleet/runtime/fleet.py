@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ebbtide.actor import actor
 from ebbtide.errors import (
@@ -64,6 +65,9 @@ MAX_CONCURRENT_LOADS = 4
 
 PASSING = ("AGENT_BEING_ERASED", "AGENT_BEING_RESTORED", "STORE_BEHIND", "NOT_ENOUGH_LOG_SERVERS")
 """Reasons why an agent cannot be opened for a moment."""
+
+OPENED: Final = ContextVar[list[AgentId] | None]("opened", default=None)
+"""The agents that the present request has opened; None: nothing collects them."""
 
 RELEASE_GRACE_S = 0.2
 """How long an agent that moves to another node stays open for the requests that use it."""
@@ -191,6 +195,9 @@ class Fleet:
         options = CreateOptions(create, overrides or {}, agent_quota, actor())
         agent, is_new = await self._open(agent_id, options)
         agent.users += 1
+        opened = OPENED.get()
+        if opened is not None:
+            opened.append(agent_id)
         try:
             yield agent, is_new
         except Corrupted as error:
