@@ -7,9 +7,12 @@ export type Language = "en" | "zh";
 function stored<T extends string>(name: string, allowed: readonly T[], otherwise: T) {
   const found = read(name);
   const value = signal<T>(allowed.find((one) => one === found) ?? otherwise);
+  let known = value.value;
   effect(() => {
+    if (value.value === known) return;
+    known = value.value;
     try {
-      localStorage.setItem(`ebbtide.${name}`, value.value);
+      localStorage.setItem(`ebbtide.${name}`, known);
     } catch {
       // A browser may refuse storage; then the choice lasts as long as the page.
     }

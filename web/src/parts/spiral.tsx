@@ -33,6 +33,7 @@ export function Spiral({ picture, description, onChoose, onHover, onVisible, isW
   const [camera, setCamera] = useState<Camera>(HOME);
   const [hovered, setHovered] = useState(-1);
   const drag = useRef<{ x: number; y: number; camera: Camera; isMoved: boolean } | undefined>(undefined);
+  const isDrawn = useRef(false);
   const frame = picture.frame;
 
   useLayoutEffect(() => {
@@ -59,12 +60,18 @@ export function Spiral({ picture, description, onChoose, onHover, onVisible, isW
 
   useLayoutEffect(() => {
     if (size.width === 0) return;
-    const turn = requestAnimationFrame(() => {
+    const paint = () => {
       const context = canvas.current?.getContext("2d");
       if (!context) return;
       draw(context, size, camera, { ...picture, hovered }, coloursOf(canvas.current as HTMLElement));
       document.documentElement.dataset["drawn"] = String(Number(document.documentElement.dataset["drawn"] ?? 0) + 1);
-    });
+    };
+    // The first picture is part of the frame in which the canvas appears.
+    if (!isDrawn.current) {
+      isDrawn.current = true;
+      return paint();
+    }
+    const turn = requestAnimationFrame(paint);
     return () => cancelAnimationFrame(turn);
   }, [picture, hovered, size, camera, isDark.value]);
 

@@ -17,6 +17,8 @@ import { Life } from "./life";
 import { useLinks } from "./memory_links";
 import { MemoryTable } from "./memory_table";
 
+// The picture comes first. No event is lost, because those after the picture are read.
+const WATCH_MS = 200;
 const RELOAD_MS = 400;
 // A large memory is read less often: the pause is this many times as long as the reading.
 const PAUSES = 4;
@@ -50,7 +52,12 @@ export function Memory({ agent, node }: { agent: string; node: string | undefine
   useEffect(() => {
     if (lastEvent === undefined) return;
     const stale = () => setStale(true);
-    return watch(agent, lastEvent, { onEvents: stale, onGap: stale });
+    let stop = () => {};
+    const timer = setTimeout(() => (stop = watch(agent, lastEvent, { onEvents: stale, onGap: stale })), WATCH_MS);
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
   }, [agent, hasState]);
   // A reading that is under way is not replaced, or a busy agent would never be shown.
   useEffect(() => {
