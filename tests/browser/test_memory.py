@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -67,6 +68,21 @@ def test_the_counts_are_those_of_the_daemon_at_every_pass(tab: Visit, client: Cl
     tab.page.fill(".slider input", "0")
     tab.page.click(".slider > button:last-child")
     assert tab.page.locator(".badge").count() == 0
+
+
+@pytest.mark.parametrize("agent", [AGENT, "林月 (b)'s!*~"])
+def test_the_browser_reads_a_memory_while_it_loads_the_view(tab: Visit, client: Client, agent: str) -> None:
+    """The header of the page starts both reads, and the view takes their responses instead of reading again."""
+    client.open_agent(agent)
+    tab.open(f"/ui/a/{quote(agent, safe='')}")
+    tab.page.wait_for_selector(".sea, .empty")
+    reads = tab.page.evaluate(
+        """() => performance.getEntriesByType("resource").flatMap((one) => {
+          const found = /agents\\/([^/]+)\\/(map|history)\\?/.exec(one.name);
+          return found ? [[decodeURIComponent(found[1]), found[2], one.initiatorType]] : [];
+        })"""
+    )
+    assert sorted(reads) == [[agent, "history", "link"], [agent, "map", "link"]]
 
 
 def test_the_picture_does_not_wait_for_what_the_key_allows(browser: Browser, lived: Daemon) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from ebbtide.rest import view_files
 from ebbtide.rest.view import CONTENT_SECURITY_POLICY, MISSING, NOT_PERMITTED, view_routes
 from ebbtide.rest.view_files import is_view
 from ebbtide.verbs.catalogue import REQUIREMENTS
+from ebbtide.verbs.history import MAX_ROWS
+from ebbtide.verbs.memory_map import MAX_NODES
 from tests.support.callers import RestCaller, rest_in
 from tests.support.forwarded import forwarded_rest_in
 from tests.support.in_process import service_in, tell
@@ -65,6 +68,30 @@ async def test_the_page_and_its_files_need_no_key(call: RestCaller) -> None:
         head, got = await call("HEAD", path), await call("GET", path)
         del head.headers["x-request-id"], got.headers["x-request-id"]
         assert (head.status_code, head.headers) == (200, got.headers), path
+
+
+async def test_the_page_of_a_memory_names_what_the_view_reads(view: None, tmp_path: Path) -> None:
+    """The browser then reads it while it loads the scripts: the paths are those of the API, each once, and escaped."""
+    async with rest_in(tmp_path / "data") as caller:
+        for path, agent in {
+            "/ui/a/ann": "ann",
+            "/ui/a/ann/m/n17": "ann",
+            "/ui/a/a%20b": "a%20b",
+            "/ui/a/%3E,%20X:%22": "%3E%2C%20X%3A%22",
+            "/ui/a/%E6%9E%97%E6%9C%88": "%E6%9E%97%E6%9C%88",
+        }.items():
+            link = (await caller("GET", path)).headers["link"]
+            assert re.findall("<([^>]*)>([^,]*)", link) == [
+                (f"/v1/agents/{agent}/{read}", "; rel=preload; as=fetch; crossorigin")
+                for read in (f"map?page_size={MAX_NODES}", f"history?page_size={MAX_ROWS}")
+            ]
+        for path in ("/ui/", "/ui/a/ann/search", "/ui/a", SCRIPT_PATH):
+            assert "link" not in (await caller("GET", path)).headers
+
+
+async def test_with_keys_no_page_names_reads(call: RestCaller) -> None:
+    """A browser sends no key with them, so the daemon would refuse them."""
+    assert "link" not in (await call("GET", "/ui/a/ann")).headers
 
 
 async def test_only_files_of_the_view_exist(call: RestCaller) -> None:

@@ -7,7 +7,7 @@ type Node = ResponseOf<"listNodes">["nodes"][number];
 export type NodeDetail = ResponseOf<"getNode">;
 
 const IDS_AT_ONCE = 100;
-/** Most nodes on a page of a map. */
+/** Most nodes on a page of a map. The daemon lets the browser send the first requests with these sizes before the view does. */
 export const MAP_PAGE = 100_000;
 const HISTORY_PAGE = 200_000;
 /** The states of statements that are shown, the past ones included. */

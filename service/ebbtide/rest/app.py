@@ -54,7 +54,8 @@ def create_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
     app = Starlette(routes=[*routes(), *mcp_routes(), *mem0_routes(), Route("/", home), *documents()])
     if service.settings.server.ui:
-        app.router.routes.extend(view_routes(view_files.FILES))
+        has_open_reads = not service.authentication.asks_for_keys
+        app.router.routes.extend(view_routes(view_files.FILES, has_open_reads=has_open_reads))
     if service.settings.proxy.upstreams:
         # Imported here, so that only daemons with a proxy load it and an HTTP client.
         from ebbtide.rest.proxy import proxy_routes

@@ -6,8 +6,11 @@ script even if the page had a fault.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,6 +19,8 @@ from starlette.routing import BaseRoute, Route
 
 from ebbtide.rest import view_files
 from ebbtide.rest.view_files import INDEX, LICENCES, PATH, ViewFile
+from ebbtide.verbs.history import MAX_ROWS
+from ebbtide.verbs.memory_map import MAX_NODES
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -41,6 +46,15 @@ HEADERS = {
 
 FOREVER = "public, max-age=31536000, immutable"
 """For files whose name contains the hash of their content."""
+
+_PICTURE: Final = re.compile("a/([^/]++)(?:/m/[^/]++)?")
+"""The paths below `/ui/` of the picture of an agent's memory."""
+
+READS = (f"map?page_size={MAX_NODES}", f"history?page_size={MAX_ROWS}")
+"""The requests for the picture of an agent, as `web/src/reading.ts` sends them."""
+
+AS_ENCODED = "!'()*~"
+"""Characters that JavaScript's `encodeURIComponent` leaves, and Python's `quote` by default does not."""
 
 MISSING = """<!doctype html>
 <html lang="en">
@@ -71,17 +85,21 @@ FROM_PACKAGE = {
 }
 
 
-def view_routes(folder: Path) -> list[BaseRoute]:
-    """Return the routes of the view whose files are in a folder. Without files, `/ui` explains how to get them."""
-    view = _View(view_files.read_files(folder))
+def view_routes(folder: Path, *, has_open_reads: bool = False) -> list[BaseRoute]:
+    """Return the routes of the view whose files are in a folder. Without files, `/ui` explains how to get them.
+
+    `has_open_reads` is whether the daemon answers requests without a key.
+    """
+    view = _View(view_files.read_files(folder), has_open_reads=has_open_reads)
     return [Route(PATH, view.page, name="view"), Route(f"{PATH}/{{path:path}}", view.file, name="view")]
 
 
 class _View:
     """Answers requests for the files of the view."""
 
-    def __init__(self, files: Mapping[str, ViewFile]) -> None:
+    def __init__(self, files: Mapping[str, ViewFile], *, has_open_reads: bool) -> None:
         self._files = files
+        self._has_open_reads = has_open_reads
         how = FROM_CHECKOUT if view_files.is_checkout() else FROM_PACKAGE
         self._page = files.get(INDEX) or ViewFile(MISSING.format(**how).encode(), "text/html; charset=utf-8")
 
@@ -99,7 +117,23 @@ class _View:
             return _respond(request, found, is_hashed=name.startswith("assets/"))
         if name == "licences" or not view_files.is_history_path(name):
             raise HTTPException(404)
-        return _respond(request, self._page)
+        response = _respond(request, self._page)
+        if self._has_open_reads and INDEX in self._files:
+            response.headers.update(_preloads(name))
+        return response
+
+
+def _preloads(name: str) -> dict[str, str]:
+    """Return the header that makes a browser read the data of a picture while it loads the scripts.
+
+    Browsers send no key with such a request.
+    """
+    found = _PICTURE.fullmatch(name)
+    if found is None:
+        return {}
+    agent = f"/v1/agents/{quote(found[1], safe=AS_ENCODED)}"
+    links = (f"<{agent}/{read}>; rel=preload; as=fetch; crossorigin" for read in READS)
+    return {"Link": ", ".join(links)}
 
 
 def _respond(request: Request, file: ViewFile, *, is_hashed: bool = False) -> Response:
