@@ -15,6 +15,7 @@ from typing import Any
 
 import grpc
 import httpx
+import msgspec
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
@@ -24,6 +25,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
 from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.encryption.keys import WrappedKeys
 from ebbtide.v1 import agents_pb2, memory_service_pb2_grpc, remember_pb2
 from tests.support.cluster import Cluster, Node
 from tests.support.forks import run_command
@@ -183,6 +185,37 @@ def test_an_agent_is_restored_through_another_node(cluster: Cluster) -> None:
     assert messages_of(third, copy) == texts
     remember(first, copy, "This came after the kill.")
     assert messages_of(third, copy) == [*texts, "This came after the kill."]
+
+
+@pytest.mark.full
+def test_an_import_gives_an_agent_a_new_key(cluster: Cluster) -> None:
+    """An export that replaces its agent is encrypted with another key; the log servers have no other one."""
+    owner, other, third = cluster.nodes
+    agent, texts = cluster.agent_of(owner, "rekeyed"), facts(0, 3)
+    for text in texts:
+        remember(other, agent, text)
+    owner.flush(agent)
+    subject = cluster.names.data_keys(directory_name(AgentId(agent)))
+
+    def wrapped() -> WrappedKeys:
+        found = cluster.servers.read(subject)
+        assert found is not None
+        return msgspec.json.decode(found[0], type=WrappedKeys)
+
+    [before] = wrapped().keys
+    file = persist(lambda: other.get(f"{agent}/export")).content
+    replaced = persist(
+        lambda: third.client.post(
+            f"/v1/agents/{agent}/restore",
+            params={"replace": True},
+            content=file,
+            headers={"content-type": "application/octet-stream"},
+        )
+    )
+    assert replaced.is_success, replaced.text
+    assert [one.wrapped for one in wrapped().keys] != [before.wrapped] and len(wrapped().keys) == 1
+    owner.kill()
+    assert messages_of(third, agent) == texts
 
 
 @pytest.mark.full

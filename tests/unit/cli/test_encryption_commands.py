@@ -13,7 +13,9 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import ErasedAgents
+from ebbtide.store.chain import ChainHead
 from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.lmdb.replica import Replica
 from tests.support.encrypted import fill, found_in
 from tests.support.erased_log import records_of
 
@@ -68,6 +70,33 @@ def test_agents_are_encrypted_rotated_checked_and_decrypted(
     assert run(root, "encryption", "decrypt", "--all", key="old.key") == 0
     assert told(root, capsys) == {"ann": (False, False), "bea": (False, False)}
     assert run(root, "check") == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["encrypt", "--all"],
+        ["rotate", "ann"],
+        ["decrypt", "ann"],
+        ["destroy", "ann", "--yes"],
+        ["rotate-master", "--new-key-file"],
+    ],
+)
+def test_the_files_of_a_node_are_refused(
+    root: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """Another key would make them differ from the logs. The message says what to do; nothing changes."""
+    assert run(root, "encryption", "encrypt", "ann", key="old.key") == 0
+    file = root / "data" / "agents" / "ann"
+    Replica(file, map_bytes=1 << 18, max_map_bytes=1 << 26).apply([], ChainHead(5, b"h" * 32))
+    before = (file / "data.mdb").read_bytes(), (root / "data" / "keys" / "ann").read_bytes()
+    more = [str(root / "new.key")] if command[0] == "rotate-master" else []
+    capsys.readouterr()
+    assert run(root, "encryption", *command, *more, key="old.key") == ExitCode.REFUSED
+    message = " ".join("".join(capsys.readouterr()).split())
+    assert "cluster" in message and ("import" in message or "Delete it through a running node" in message)
+    assert before == ((file / "data.mdb").read_bytes(), (root / "data" / "keys" / "ann").read_bytes())
+    assert told(root, capsys)["bea"] == (False, False)
 
 
 def test_the_master_key_is_changed(root: Path) -> None:

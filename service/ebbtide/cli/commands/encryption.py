@@ -74,7 +74,7 @@ def encrypt(
     from ebbtide.store.transfer.rewrite import seal_agent
 
     with locked(data_dir, master_key_file) as (data, _):
-        for agent_id in _chosen(data, agents, every):
+        for agent_id in _changeable(data, agents, every):
             if _is_encrypted(data, agent_id):
                 say(f"{agent_id}  is already encrypted")
             else:
@@ -93,7 +93,7 @@ def rotate(
     from ebbtide.store.transfer.rewrite import seal_agent
 
     with locked(data_dir, master_key_file) as (data, _):
-        for agent_id in _chosen(data, agents, every):
+        for agent_id in _changeable(data, agents, every):
             if _is_encrypted(data, agent_id):
                 say(f"{agent_id}  encrypted with new key {seal_agent(data, agent_id)}")
             else:
@@ -112,7 +112,7 @@ def decrypt(
     from ebbtide.store.transfer.rewrite import unseal_agent
 
     with locked(data_dir, master_key_file) as (data, _):
-        for agent_id in _chosen(data, agents, every):
+        for agent_id in _changeable(data, agents, every):
             was_sealed = unseal_agent(data, agent_id)
             say(f"{agent_id}  {'decrypted' if was_sealed else 'is not encrypted'}")
 
@@ -133,6 +133,14 @@ def rotate_master(
     new = read_master_key(new_key_file)
     warn_of_open_key(new_key_file, "the file of the new master key")
     with locked(data_dir, master_key_file) as (data, _):
+        logged = next(filter(data.has_log, data.directories()), None)
+        if logged is not None:
+            raise Failure(
+                "This data directory belongs to a node of a cluster. All nodes share the master key, and the keys of "
+                "agents that it encrypts are also on the log servers. Nothing was changed.",
+                ExitCode.REFUSED,
+                hint="Export the agents, and import them into another cluster.name with the new master key.",
+            )
         rotated = data.keys.rotate_master(new)
     say(
         f"{counted(rotated, 'key')} encrypted with master key {new.fingerprint}. Set it before the next start."
@@ -156,6 +164,12 @@ def destroy(
     with locked(data_dir, master_key_file) as (data, _):
         [agent_id] = _chosen(data, [agent], every=False)
         directory = directory_name(agent_id)
+        if data.has_log(directory):
+            raise Failure(
+                f"{agent} belongs to a cluster: its key is also on the log servers. Nothing was destroyed.",
+                ExitCode.REFUSED,
+                hint=f"Delete it through a running node, which destroys its key everywhere: `{program()} delete`.",
+            )
         if not data.keys.has_keys(directory):
             raise Failure(f"{agent} has no key in {data.root}.", ExitCode.NOT_FOUND)
         if not yes:
@@ -182,6 +196,22 @@ def _chosen(data: DataDirectory, agents: list[str] | None, every: bool) -> list[
     for agent_id in chosen:
         if not (data.agents / directory_name(agent_id)).is_dir():
             raise Failure(f"There is no agent {agent_id} in {data.root}.", ExitCode.NOT_FOUND)
+    return chosen
+
+
+def _changeable(data: DataDirectory, agents: list[str] | None, every: bool) -> list[AgentId]:
+    """Return the chosen agents. Raise a Failure for one whose file is a copy of a log."""
+    from ebbtide.store.directory.data_directory import directory_name
+
+    chosen = _chosen(data, agents, every)
+    for agent_id in chosen:
+        if data.has_log(directory_name(agent_id)):
+            raise Failure(
+                f"{agent_id} belongs to a cluster: its log, and its copies on other nodes, are encrypted as this file "
+                "is. Nothing was changed.",
+                ExitCode.REFUSED,
+                hint="Export it through a running node and import it with --replace, which gives it a new key.",
+            )
     return chosen
 
 

@@ -362,6 +362,15 @@ class DataDirectory:
         """Return the `meta.json` of an agent's directory, or None if it is missing or cannot be read."""
         return read_meta(self.agents / directory)
 
+    def has_log(self, directory: str) -> bool:
+        """Return whether a closed agent belongs to a cluster: its file is a copy of its log."""
+        path = self.agents / directory
+        if not (path / DATA_FILE).exists() or LmdbStore.is_blank(path):
+            return False
+        return LmdbStore.peek(
+            path, lambda txn: txn.meta.journal_head.number > 0, max_map_bytes=self.max_map_bytes
+        )
+
     def directories(self, after: str = "") -> Iterator[str]:
         """Yield the names of agents' directories in order, after the name `after`."""
         self._lock.confirm()
