@@ -33,13 +33,9 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
   let timer: ReturnType<typeof setTimeout> | undefined;
   const stop = new AbortController();
   const channel = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(`ebbtide.events.${agent}`);
-  const send = (message: Message) => channel?.postMessage(message);
+  let isClosed = false;
+  const send = (message: Message) => !isClosed && channel?.postMessage(message);
   let isOpenHere = false;
-  const setOpen = (isOpen: boolean) => {
-    lamp.value = isOpen ? "live" : "connecting";
-    if (isOpen !== isOpenHere) send({ isOpen });
-    isOpenHere = isOpen;
-  };
 
   const deliver = () => {
     timer = undefined;
@@ -74,8 +70,9 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
     send({ asks: true });
     let wasOpen = false;
     const onOpen = () => {
-      wasOpen = true;
-      setOpen(true);
+      wasOpen = isOpenHere = true;
+      lamp.value = "live";
+      send({ isOpen: true });
     };
     try {
       await withLock(agent, signal, async () => {
@@ -96,8 +93,10 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
         watcher.onGap();
       }
     } finally {
-      if (!stop.signal.aborted) setOpen(false);
-      else if (isOpenHere) send({ isOpen: false });
+      // A watch that is over leaves the lamp to the next one.
+      if (isOpenHere) send({ isOpen: false });
+      isOpenHere = false;
+      if (!stop.signal.aborted) lamp.value = "connecting";
     }
     return wasOpen;
   };
@@ -105,6 +104,8 @@ export function watch(agent: string, after: number, watcher: Watcher): () => voi
   return () => {
     stop.abort();
     clearTimeout(timer);
+    if (isOpenHere) send({ isOpen: false });
+    isClosed = true;
     channel?.close();
     lamp.value = "off";
   };
@@ -114,6 +115,7 @@ async function keepReading(read: (signal: AbortSignal) => Promise<boolean>, stop
   let failed = 0;
   while (!stop.aborted) {
     await visible(stop);
+    if (stop.aborted) return;
     const over = new AbortController();
     const turn = AbortSignal.any([stop, hiddenForLong(AbortSignal.any([stop, over.signal]))]);
     if (await read(turn)) failed = 0;
