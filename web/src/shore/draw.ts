@@ -5,6 +5,8 @@ import { FORGOTTEN, UNBORN, WHOLE } from "./life";
 const LARGEST_DOT_PX = 11;
 const SMALLEST_ROUND_PX = 1.3;
 const LEAST_SHARE = 0.34;
+// On both grounds the contrast of the smallest dots stays above 3 : 1.
+const LEAST_ALPHA = 0.7;
 const MARGIN_PX = 26;
 const LEAST_LABEL = 8;
 // What the buttons at the upper right take of the picture.
@@ -192,7 +194,7 @@ function fillDots(context: CanvasRenderingContext2D, look: number, path: Path2D,
   context.globalAlpha = look & 64 ? 0.16 : 1;
   if (!isFocus && level === FORGOTTEN) {
     if (dot < SMALLEST_ROUND_PX) {
-      context.globalAlpha *= 0.55;
+      context.globalAlpha *= 0.75;
       context.fillStyle = colours.forgotten;
       context.fill(path);
       return;
@@ -206,7 +208,7 @@ function fillDots(context: CanvasRenderingContext2D, look: number, path: Path2D,
   else if (level === WHOLE) context.fillStyle = colours.whole;
   else {
     context.fillStyle = colours.shortened;
-    context.globalAlpha *= 0.5 + (0.5 * level) / WHOLE;
+    context.globalAlpha *= LEAST_ALPHA + ((1 - LEAST_ALPHA) * level) / WHOLE;
   }
   context.fill(path);
 }
