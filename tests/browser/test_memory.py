@@ -410,7 +410,6 @@ def test_a_memory_that_is_forgotten_after_the_picture_was_read_has_a_page(
 ) -> None:
     """Its dot may be chosen before the picture knows. The panel says when it was forgotten, and the console nothing."""
     names_that_once_knew(client, "late")
-    held: list[Route] = []
     with visiting(browser, lived.url, locale="en-US") as visit:
 
         def as_before(route: Route) -> None:
@@ -426,7 +425,9 @@ def test_a_memory_that_is_forgotten_after_the_picture_was_read_has_a_page(
             route.fulfill(response=response, json=body)
 
         visit.page.route(re.compile(r"/late/(map|history)\b"), as_before)
-        visit.page.route("**/late/events*", lambda route: held.append(route))
+        visit.page.route(
+            "**/late/events*", lambda route: route.fulfill(content_type="text/event-stream", body="")
+        )
         visit.open("/ui/a/late")
         visit.page.wait_for_selector(DRAWN)
         visit.page.focus("canvas")
@@ -517,6 +518,45 @@ def test_the_table_has_what_the_filter_finds(tab: Visit, client: Client) -> None
     assert "lantern" in rows.first.inner_text() and rows.count() == 1
     right = [tab.page.locator(f"{row} > *").evaluate_all(ALIGNED) for row in ("thead tr", "tbody tr")]
     assert right[0] == right[1]
+
+
+def test_on_a_phone_a_chosen_memory_is_read_below_its_dot(
+    browser: Browser, lived: Daemon, client: Client
+) -> None:
+    """The panel covers the lower part of the page at once, so that dot and words are seen together."""
+    size = {"width": 390, "height": 844}
+    with visiting(browser, lived.url, locale="en-US", viewport=size) as visit:
+        visit.open(f"/ui/a/{AGENT}")
+        visit.page.wait_for_selector(DRAWN)
+        visit.page.focus("canvas")
+        visit.page.keyboard.press("End")
+        visit.page.wait_for_selector(".panel .present")
+        words, canvas = (visit.page.locator(name).bounding_box() for name in (".panel .present", "canvas"))
+        assert words is not None and canvas is not None
+        assert canvas["y"] + canvas["height"] / 2 < words["y"]
+        assert words["y"] + words["height"] < size["height"]
+        visit.page.wait_for_selector(f".panel h2 >> text='Memory {client.list_nodes(AGENT).nodes[-1].id}'")
+
+
+def test_beyond_the_listed_agents_the_switch_leads_to_all(
+    browser: Browser, lived: Daemon, client: Client
+) -> None:
+    """The switch in the header lists a page of agents. If there are more, its last entry is the list of all."""
+    client.open_agent("zoe")
+
+    def continued(route: Route) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "next_page_token": "more"})
+
+    with visiting(browser, lived.url, locale="en-US") as visit:
+        visit.open(f"/ui/a/{AGENT}")
+        visit.page.wait_for_selector("select.agent option >> nth=1", state="attached")
+        assert visit.page.locator("select.agent option[value='']").count() == 0
+        visit.page.route("**/v1/agents?*", continued)
+        visit.page.reload()
+        visit.page.wait_for_selector("select.agent option[value='']", state="attached")
+        visit.page.select_option("select.agent", "")
+        visit.page.wait_for_selector("main h1 >> text=Agents")
 
 
 @pytest.mark.parametrize("agent", ["林月", "v1.0", "a_b-c"])

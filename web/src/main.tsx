@@ -141,13 +141,16 @@ function AgentSwitch({ agent }: { agent: string }) {
     return client.value.listAgents({ page_size: AGENTS_SHOWN }, { signal });
   }, []);
   const names = agents.value?.agents.map((one) => one.agent_id) ?? [];
+  // An agent has a name, so the empty one leads to the list of all of them.
   const choose = (name: string) => {
+    if (name === "") return go(pathOf([]));
     const [, , screen] = place.value.segments;
     go(pathOf(["a", name, ...(screen && screen !== "m" ? [screen] : [])]));
   };
   return (
     <select class="agent" aria-label={words.value.agents} value={agent} onChange={(event) => choose(event.currentTarget.value)}>
       {(names.includes(agent) ? names : [agent, ...names]).map((name) => <option key={name} value={name}>{visible(name)}</option>)}
+      {agents.value?.next_page_token && <option value="">{words.value.agentsMore}</option>}
     </select>
   );
 }

@@ -14,7 +14,8 @@ export function Command({ children }: { children: string }) {
   };
   return (
     <div class="command">
-      <code>{children}</code>
+      {/* A line ends between words only, never after a hyphen. */}
+      <code>{children.split(" ").map((word, index) => <>{index > 0 && " "}<span>{word}</span></>)}</code>
       <button type="button" onClick={() => void copy()}>{isCopied ? words.value.copied : words.value.copy}</button>
     </div>
   );

@@ -41,7 +41,7 @@ export function LifeChart({ past, importances, now, future }: Props) {
       <figcaption>
         <span class="length">— {t.chartLength}</span>
         {hasFuture && <span class="length"> ┄ {t.forecast}</span>}
-        {known.length > 1 && <span class="importance"> — {t.importance}</span>}
+        {known.length > 1 && <span class="importance"> — {t.importance.toLowerCase()}</span>}
       </figcaption>
     </figure>
   );

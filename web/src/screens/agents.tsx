@@ -51,7 +51,7 @@ type Listing = Awaited<ReturnType<typeof client.value.listAgents>>["agents"][num
 function AgentTable({ agents }: { agents: readonly Listing[] }) {
   const t = words.value;
   return (
-    <div class="table">
+    <div class="table agents">
       <table>
         <thead>
           <tr>
@@ -70,8 +70,8 @@ function AgentTable({ agents }: { agents: readonly Listing[] }) {
               <td class="number">{t.number(one.counts.nodes)}</td>
               <td class="number">{t.number(one.counts.entities)}</td>
               <td class="number">{t.number(one.counts.messages)}</td>
-              <td>{dateOf(one.created_at)}</td>
-              <td class="quiet">{one.open ? t.open : t.closed}</td>
+              <td class="one-line">{dateOf(one.created_at)}</td>
+              <td class="one-line quiet">{one.open ? t.open : t.closed}</td>
             </tr>
           ))}
         </tbody>

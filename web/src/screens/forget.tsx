@@ -316,8 +316,8 @@ function Records({ records }: { records: AuditPage["records"] }) {
           {records.map((one) => (
             <tr key={one.number}>
               <th scope="row" class="number"><span title={one.record_hash}>{one.number}</span></th>
-              <td class="nowrap">{momentOf(one.at)}</td>
-              <td class="nowrap">{s.actions[one.action] ?? one.action}</td>
+              <td class="one-line">{momentOf(one.at)}</td>
+              <td class="one-line">{s.actions[one.action] ?? one.action}</td>
               <td><code class="said">{visible(detailed(one.details))}</code></td>
               <td class="number">{one.proof_count || ""}</td>
               <td><code title={one.record_hash}>{one.actor}</code></td>

@@ -256,7 +256,7 @@ function Changes({ past, node, now, future }: { past: Past; node: Node | undefin
           return (
             <li key={one.pass}>
               <b>{t.pass(one.pass)}</b> {t.shortening(past.changes[index - 1]?.length ?? past.original, one.length)}
-              {importance !== undefined && <span class="quiet"> · {t.importanceThen(importance)}</span>}
+              {importance !== undefined && <span class="quiet one-line"> · {t.importanceThen(importance)}</span>}
             </li>
           );
         })}
