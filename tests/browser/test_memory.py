@@ -341,6 +341,12 @@ def test_the_lamp_is_on_while_the_stream_is_open(browser: Browser, lived: Daemon
         second.page.wait_for_selector(f".counts >> text={count} alive")
         second.page.wait_for_selector(".lamp.live")
         assert len(asked) == 2
+        # The screen that is left says nothing more to the other tabs, and its lamp is off.
+        second.page.click("nav a >> text=Search")
+        second.page.wait_for_selector(".ask")
+        assert second.page.locator(".lamp").count() == 0
+        second.page.click("nav a >> text=Live")
+        second.page.wait_for_selector(".lamp.live")
 
 
 @pytest.mark.full
