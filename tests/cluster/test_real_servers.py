@@ -223,11 +223,18 @@ def test_a_deleted_agent_stays_deleted(cluster: Cluster) -> None:
     """An agent that is deleted through another node exists on no node, also after its owner was killed."""
     owner, other, third = cluster.nodes
     agent = cluster.agent_of(owner, "deleted")
+
+    def agent_count() -> int:
+        return int(json.loads(cluster.command("status", "--json").stdout)["agents"])
+
+    before = agent_count()
     remember(other, agent, "This is deleted.")
+    assert agent_count() == before + 1
     assert persist(lambda: other.client.delete(f"/v1/agents/{agent}")).status_code == 200
     for node in cluster.nodes:
         assert persist(lambda node=node: node.get(agent)).status_code == 404  # type: ignore[misc]
         assert agent not in listed(node)
+    assert agent_count() == before
     owner.kill()
     for node in (other, third):
         assert persist(lambda node=node: node.get(agent)).status_code == 404  # type: ignore[misc]

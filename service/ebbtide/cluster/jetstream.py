@@ -286,23 +286,20 @@ class Servers:
 
     def subjects(self, prefix: str) -> list[str]:
         """Return the subjects of a stream that begin with `prefix` and a dot."""
-        stream, found, offset = self._names.stream_of(f"{prefix}.x"), list[str](), 0
+        return sorted(self.counts(prefix))
+
+    def counts(self, prefix: str) -> dict[str, int]:
+        """Return how many messages each subject has that begins with `prefix` and a dot. May raise NoAnswer."""
+        stream, found, offset = self._names.stream_of(f"{prefix}.x"), dict[str, int](), 0
         while True:
             reply = self._api(f"STREAM.INFO.{stream}", {"subjects_filter": f"{prefix}.>", "offset": offset})
             if "error" in reply:
                 raise NoAnswer
             page = reply["state"].get("subjects") or {}
-            found += page
+            found.update(page)
             offset += len(page)
             if not page or offset >= reply.get("total", 0):
-                return sorted(found)
-
-    def subject_count(self, stream: str) -> int:
-        """Return how many subjects a stream has. May raise NoAnswer."""
-        reply = self._api(f"STREAM.INFO.{stream}", {})
-        if "error" in reply:
-            raise NoAnswer(str(reply["error"]))
-        return int(reply["state"].get("num_subjects", 0))
+                return found
 
     # --- records -----------------------------------------------------------------------------------
 

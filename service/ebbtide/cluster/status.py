@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ebbtide.cluster.jetstream import Servers
+from ebbtide.cluster.log import Kind
 from ebbtide.cluster.membership import Documents, NodeInfo
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.slots import Table
@@ -71,7 +72,7 @@ def _state(info: NodeInfo, is_silent: bool, is_drained: bool) -> str:
 
 
 def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
-    """Return the nodes with their slots, and the number of agents that have a log. May raise NoAnswer."""
+    """Return the nodes with their slots, and the number of agents. May raise NoAnswer."""
     names = used_names(servers, settings)
     table, _ = read_table(servers, names)
     nodes = read_nodes(servers, names, settings.lease_s, table.drained)
@@ -79,7 +80,7 @@ def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
         node["slots"] = len(table.slots_of(node["name"]))
     live = {node["name"] for node in nodes if node["state"] not in ("stopped", "silent")}
     copies = servers.copies()
-    agents = sum(servers.subject_count(names.log_stream(number)) for number in range(names.log_streams))
+    agents = sum(_agents_of(servers, names.log_prefix(number)) for number in range(names.log_streams))
     return {
         "cluster": settings.name,
         "nodes": nodes,
@@ -90,6 +91,13 @@ def read_status(servers: Servers, settings: ClusterSettings) -> dict[str, Any]:
         "current_log_copies": copies.current,
         "missing_log_servers": list(copies.missing),
     }
+
+
+def _agents_of(servers: Servers, prefix: str) -> int:
+    """Return how many agents have a log in a stream. That of a deleted agent only says that it was deleted."""
+    counts = servers.counts(prefix)
+    last = (servers.last(subject) for subject, count in counts.items() if count == 1)
+    return len(counts) - sum(record is not None and record.kind == Kind.GONE for record in last)
 
 
 def agents_in(servers: Servers, names: Names, slots: Collection[int]) -> list[AgentId]:

@@ -78,7 +78,7 @@ def init(
 def status(
     servers: Addresses = None, name: Name = None, config: Config = None, as_json: Json = False
 ) -> None:
-    """Show the nodes that have a lease, their slots, and how many agents have a log."""
+    """Show the nodes that have a lease, their slots, and how many agents there are."""
     with _connected(servers, name, config) as (connection, settings):
         from ebbtide.cluster.status import read_status
 
