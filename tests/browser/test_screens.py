@@ -79,6 +79,20 @@ def test_events_are_listed_as_they_happen(tab: Visit, client: Client) -> None:
     assert tab.page.locator(f".events >> text='{newest.id}'").count() == 0
 
 
+def test_the_events_of_a_restored_agent_begin_with_the_restore(
+    tab: Visit, client: Client, tmp_path: Path
+) -> None:
+    """The events before it are not there to be read, which is no error of the console."""
+    tell(client, "moved", "Clara builds wooden boats in Porto.")
+    client.backup_agent("moved", tmp_path / "moved.ebb")
+    client.restore_agent("moved", tmp_path / "moved.ebb", replace=True)
+    tab.open("/ui/a/moved/live")
+    tab.page.wait_for_selector(".found aside h2")
+    tell(client, "moved", "Tom paints the boats in blue.")
+    node = client.list_nodes("moved").nodes[-1]
+    tab.page.wait_for_selector(f".events a >> text='{node.id}'")
+
+
 def test_what_is_said_in_the_playground_is_remembered(tab: Visit, client: Client) -> None:
     """Turns that are gathered become one batch, and a question shows what a recall returns."""
     tab.open(f"/ui/a/{AGENT}/play")

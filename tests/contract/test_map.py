@@ -109,6 +109,7 @@ async def test_the_map_equals_what_the_other_reads_return(tmp_path: Path, caller
         assert (await call("GET", f"{AGENT}/events", params={"after": last - 1, "follow": False})).text
         beyond = await call("GET", f"{AGENT}/events", params={"after": last + 1, "follow": False})
         assert beyond.json()["error"]["reason"] == "EVENTS_GONE"
+        assert found["first_event"] == 1
         without = await ok(call, "GET", "/map")
         assert without["nodes"] == found["nodes"]
         assert without["links"] == {"source": [], "target": [], "relation": [], "strength": []}

@@ -1377,6 +1377,8 @@ export interface components {
             pass_number: number;
             /** @description Number of the latest event that the page reflects. Follow the events after that of the first page. */
             last_event: number;
+            /** @description Number of the oldest stored event, or of the next one if none is stored. */
+            first_event: number;
             /** @description Number of the next new node. Lower ones that no page has are forgotten. */
             next_node: number;
             /** @description Numbers of the nodes in focus: memories, then entities, newest first. */

@@ -1053,6 +1053,7 @@ class GetMapResponse(_message.Message):
     RELATIONS_FIELD_NUMBER: _builtins.int
     LINKS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    FIRST_EVENT_FIELD_NUMBER: _builtins.int
     pass_number: _builtins.int
     """Completed compression passes since creation."""
     last_event: _builtins.int
@@ -1061,6 +1062,8 @@ class GetMapResponse(_message.Message):
     """Number of the next new node. Lower ones that no page has are forgotten."""
     next_page_token: _builtins.str
     """Empty on the last page."""
+    first_event: _builtins.int
+    """Number of the oldest stored event, or of the next one if none is stored."""
     @_builtins.property
     def focus(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Numbers of the nodes in focus: memories, then entities, newest first."""
@@ -1093,10 +1096,11 @@ class GetMapResponse(_message.Message):
         relations: _abc.Iterable[_builtins.str] | None = ...,
         links: Global___MapLinks | None = ...,
         next_page_token: _builtins.str = ...,
+        first_event: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["links", b"links", "nodes", b"nodes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["focus", b"focus", "kinds", b"kinds", "last_event", b"last_event", "links", b"links", "next_node", b"next_node", "next_page_token", b"next_page_token", "nodes", b"nodes", "pass_number", b"pass_number", "relations", b"relations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_event", b"first_event", "focus", b"focus", "kinds", b"kinds", "last_event", b"last_event", "links", b"links", "next_node", b"next_node", "next_page_token", b"next_page_token", "nodes", b"nodes", "pass_number", b"pass_number", "relations", b"relations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

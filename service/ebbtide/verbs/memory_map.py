@@ -84,6 +84,9 @@ class AgentMap(Columnar):
     last_event: int = Field(
         description="Number of the latest event that the page reflects. Follow the events after that of the first page."
     )
+    first_event: int = Field(
+        description="Number of the oldest stored event, or of the next one if none is stored."
+    )
     next_node: int = Field(
         description="Number of the next new node. Lower ones that no page has are forgotten."
     )
@@ -130,12 +133,13 @@ def _map(workspace: Workspace, request: GetMapRequest, place: _Place) -> AgentMa
             page, rows, then = _cut(network, page, rows, before)
     kinds, nodes = _nodes(network, page[is_continued:])
     relations, links = _links(network, rows)
-    passes, following_event = workspace.store.read(
-        lambda txn: (txn.meta.finished_passes, txn.meta.next_event)
+    passes, following_event, first_event = workspace.store.read(
+        lambda txn: (txn.meta.finished_passes, txn.meta.next_event, txn.events.first_number())
     )
     return AgentMap(
         pass_number=passes,
         last_event=following_event - 1,
+        first_event=first_event,
         next_node=network.next_node_id,
         focus=[*network.focus, *network.entity_focus],
         kinds=kinds,

@@ -1,6 +1,6 @@
 // The events of an agent as they happen, and the batches that wait or failed.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { EbbtideError, type Event, type ResponseOf } from "ebbtide-client";
+import { type Event, type ResponseOf } from "ebbtide-client";
 import { watch } from "../live";
 import { useAction } from "../parts/act";
 import { Command, quoted, RememberCommand } from "../parts/copy";
@@ -59,20 +59,11 @@ export default function Live({ agent }: { agent: string }) {
 
 /** Return the latest stored events, oldest first. */
 async function readStored(agent: string, signal: AbortSignal): Promise<Stored> {
-  const { last_event: last } = await client.value.getMap(agent, { page_size: 1 }, { signal });
-  const read = async (after: number | undefined) => {
-    const events: Event[] = [];
-    for await (const event of client.value.watchEvents(agent, { follow: false, ...(after !== undefined && { after }) }, { signal })) events.push(event);
-    return events;
-  };
-  let events: Event[];
-  try {
-    events = await read(Math.max(0, last - FIRST_EVENTS));
-  } catch (error) {
-    // Then fewer than these are stored.
-    if (!(error instanceof EbbtideError) || error.reason !== "EVENTS_GONE") throw error;
-    events = await read(undefined);
-  }
+  const { first_event: first, last_event: last } = await client.value.getMap(agent, { page_size: 1 }, { signal });
+  // A restored agent has no events of the time before, and only the latest are kept.
+  const after = Math.max(first - 1, last - FIRST_EVENTS);
+  const events: Event[] = [];
+  for await (const event of client.value.watchEvents(agent, { follow: false, after }, { signal })) events.push(event);
   return { events: events.slice(-MOST_EVENTS), last: events.at(-1)?.sequence ?? last };
 }
 

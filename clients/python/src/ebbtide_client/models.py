@@ -1902,6 +1902,9 @@ class AgentMap:
     last_event: int
     """Number of the latest event that the page reflects. Follow the events after that of the first page."""
 
+    first_event: int
+    """Number of the oldest stored event, or of the next one if none is stored."""
+
     next_node: int
     """Number of the next new node. Lower ones that no page has are forgotten."""
 
