@@ -239,7 +239,7 @@ def log_bytes(cluster: Cluster, agent: str, batches: int) -> Figure:
     figure = Figure("C4", "log for each byte of text", "bytes", Spread.of([size / texts]))
     figure.claims = [at_most(size / texts, 7, "bytes")]
     figure.beside = {"records a batch": len(records) / batches, "bytes of text a batch": texts / batches}
-    figure.note = "encrypted: what is sealed cannot be compressed"
+    figure.note = "encrypted: each record is compressed, then encrypted as a whole"
     return figure
 
 
