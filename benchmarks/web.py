@@ -165,7 +165,7 @@ def _ratio(page: Page, empty: str, picture: str) -> float:
 def _pictures(browser: Browser, empty: str, url: str, size: Size) -> list[Row]:
     with _page(browser) as page:
         ratio = _ratio(page, empty, f"{url}/ui/a/{_agent(size.count)}")
-        rows = [row(f"first picture of {size.count:,} lives", ratio, size.ratio, "×", digits=1)]
+        rows = [row(f"first picture of {size.count:,} lives", ratio, size.ratio, "×", digits=2)]
         if size.frame_ms is not None:
             frame = statistics.median(page.evaluate(SLIDE, SLIDER_STEPS))
             rows.append(row(f"slider at {size.count:,}", frame, size.frame_ms, "ms"))
