@@ -77,6 +77,7 @@ from ebbtide.rest.moving import is_file
 from ebbtide.rest.problems import supports_head
 from ebbtide.rest.proxy import agent_named
 from ebbtide.rest.proxy_paths import api_of
+from ebbtide.rest.view import preloads_of
 from ebbtide.retrieval import (
     analysis,
     marks,
@@ -408,6 +409,7 @@ def _stated(text: str) -> Any:
 
 
 READERS: Mapping[str, Reader] = {
+    "page of the view": lambda text: preloads_of(f"a/{text}/m/{text}"),
     "sentences": key_sentences.sentences_of,
     "key sentences": _key_sentences,
     "topic named": _topic_named,

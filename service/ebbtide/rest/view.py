@@ -119,11 +119,11 @@ class _View:
             raise HTTPException(404)
         response = _respond(request, self._page)
         if self._has_open_reads and INDEX in self._files:
-            response.headers.update(_preloads(name))
+            response.headers.update(preloads_of(name))
         return response
 
 
-def _preloads(name: str) -> dict[str, str]:
+def preloads_of(name: str) -> dict[str, str]:
     """Return the header that makes a browser read the data of a picture while it loads the scripts.
 
     Browsers send no key with such a request.
