@@ -409,7 +409,8 @@ def _stated(text: str) -> Any:
 
 
 READERS: Mapping[str, Reader] = {
-    "page of the view": lambda text: preloads_of(f"a/{text}/m/{text}"),
+    # A path in a request has no lone surrogates.
+    "page of the view": lambda text: preloads_of(f"a/{text.encode(errors='replace').decode()}/m/{text}"),
     "sentences": key_sentences.sentences_of,
     "key sentences": _key_sentences,
     "topic named": _topic_named,
