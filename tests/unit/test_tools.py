@@ -103,6 +103,34 @@ def test_a_refusal_says_what_is_allowed(tool: str, sent: Any, reason: str) -> No
     assert set(re.findall("[a-z_]+", fault)) <= names | choices, fault
 
 
+DIET = {"subject": "I", "topic": "diet", "object": "vegan"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        *((word, True) for word in ("no longer", "Not", "never", " not anymore ", "yes", "true", "1", 1)),
+        *((word, True) for word in ("不", "不再", "没有", "从不", "是")),
+        *((word, False) for word in ("no", "false", "0", 0, "否")),
+        *((word, None) for word in ("", "none", None)),
+    ],
+)
+def test_words_of_denial_negate_a_fact(sent: Any, expected: bool | None) -> None:
+    """A word of denial as `negated` never stores the opposite of what the model said."""
+    assert read("create_memory", {**DIET, "negated": sent}).arguments["negated"] is expected
+
+
+@pytest.mark.parametrize("sent", ["perhaps", "大概", 2, {"value": True}])
+def test_a_fact_is_refused_if_its_denial_cannot_be_read(sent: Any) -> None:
+    """The fact would mean the opposite, so an unreadable `negated` is not dropped."""
+    with pytest.raises(InvalidRequest) as refused:
+        read("create_memory", {**DIET, "negated": sent})
+    assert [one.field for one in refused.value.violations] == ["arguments.negated"]
+    assert refused.value.metadata["allowed"] == "true or false"
+    with pytest.raises(InvalidRequest):
+        read("forget", {"topic": "Heron", "dry_run": "not"})
+
+
 def test_an_unknown_field_is_reported_without_personal_data() -> None:
     """The name of an unknown field may contain an e-mail address; a report does not."""
     noticed = read("recall", {**QUERY, "ann@example.com": 1}).noticed

@@ -419,9 +419,10 @@ def _flag(reading: Reading, parameter: Parameter, value: Any) -> bool | None:
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower() if isinstance(value, str | int) and value not in (2,) else ""
-    if word in YES or word in NO:
-        reading.notice(f"{parameter.name}: read as {'true' if word in YES else 'false'}")
-        return word in YES
+    is_true = word in YES or word in parameter.yes
+    if is_true or word in NO:
+        reading.notice(f"{parameter.name}: read as {'true' if is_true else 'false'}")
+        return is_true
     _unreadable(reading, parameter)
     return None
 

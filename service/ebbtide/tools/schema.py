@@ -45,6 +45,8 @@ class Parameter:
     """Text between the items of a list that a model sends for one text."""
     is_strict: bool = False
     """Whether a value that cannot be read is refused instead of dropped, because the call would mean something else."""
+    yes: frozenset[str] = frozenset()
+    """Further words for true in a flag."""
 
     def schema(self, language: Language) -> dict[str, Any]:
         """Return the JSON schema of the parameter."""
@@ -140,6 +142,25 @@ RELATIONS: Mapping[str, tuple[str, ...]] = {
     "related": ("related_to", "relates_to", "associated", "similar", "links", "相关", "有关"),
 }
 
+DENIALS = frozenset(
+    [
+        *(
+            "not",
+            "not true",
+            "not any more",
+            "not anymore",
+            "no longer",
+            "no longer true",
+            "never",
+            "negated",
+            "negative",
+        ),
+        *("denied", "不", "不是", "不再", "不再是", "再也不", "已经不", "没", "没有", "从不", "从来不"),
+        *("否定", "不成立", "不再成立"),
+    ]
+)
+"""Words that models send as `negated` for a value that is not or no longer true. "No" alone means false."""
+
 CREATE_MEMORY = Tool(
     "create_memory",
     "Store one lasting fact as subject, topic and value. Use it for facts about the user that stay true for long: "
@@ -210,6 +231,8 @@ CREATE_MEMORY = Tool(
             "true if the value is not true or no longer true: I no longer eat meat.",
             "若这个值不成立或不再成立，则为 true，例如“我不再吃肉了”。",
             aliases=("is_negated", "negative", "denied", "not", "否定", "是否否定"),
+            is_strict=True,
+            yes=DENIALS,
         ),
         Parameter(
             "attributes",
