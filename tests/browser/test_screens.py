@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -91,6 +92,37 @@ def test_the_events_of_a_restored_agent_begin_with_the_restore(
     tell(client, "moved", "Tom paints the boats in blue.")
     node = client.list_nodes("moved").nodes[-1]
     tab.page.wait_for_selector(f".events a >> text='{node.id}'")
+
+
+def test_a_screen_that_cannot_load_says_so_and_loads_when_the_daemon_is_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Each screen that was not open yet shows one message while the daemon is stopped, and then its content."""
+    with running_daemon(tmp_path / "data") as daemon:
+        with Client(daemon.url) as client:
+            tell(client, AGENT, MOVED)
+        # The browser itself writes each request that fails to the console.
+        with visiting(browser, daemon.url, is_checked=False, locale="en-US") as visit:
+            page = visit.page
+            errors: list[str] = []
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            visit.open(f"/ui/a/{AGENT}/live")
+            page.wait_for_selector(".events li")
+            port = urlsplit(daemon.url).port
+            daemon.stop()
+            for screen in ("Search", "Playground"):
+                page.click(f"nav a >> text={screen}")
+                page.wait_for_selector("main > .problem >> text=The connection was lost")
+                assert page.locator("main > *").count() == 1
+            page.click("nav a >> text=Live")
+            page.wait_for_selector("main h1")
+            assert page.locator("main h1").count() == 1
+            page.click("nav a >> text=Playground")
+            page.wait_for_selector("main > .problem >> text=Try again")
+            daemon.flags += ("--rest-port", str(port))
+            daemon.start()
+            page.wait_for_selector("main textarea")
+            assert errors == []
 
 
 def test_what_is_said_in_the_playground_is_remembered(tab: Visit, client: Client) -> None:

@@ -1,8 +1,8 @@
 // The shell: header, key dialog, and the screen of the present address.
 import { render } from "preact";
-import { lazy, Suspense } from "preact/compat";
 import { useEffect, useRef } from "preact/hooks";
 import { KeyDialog, KeyMenu } from "./parts/key";
+import { later } from "./parts/later";
 import { Problem, useLoad } from "./parts/load";
 import { lamp } from "./live";
 import { STATEMENT_STATES } from "./reading";
@@ -16,11 +16,11 @@ import { words } from "./words";
 import "./style.css";
 
 // The memory is what most people come for. The other screens load when they are opened.
-const Search = lazy(() => import("./screens/search"));
-const Live = lazy(() => import("./screens/live"));
-const Forget = lazy(() => import("./screens/forget"));
-const Play = lazy(() => import("./screens/play"));
-const Review = lazy(() => import("./screens/review"));
+const Search = later(() => import("./screens/search"));
+const Live = later(() => import("./screens/live"));
+const Forget = later(() => import("./screens/forget"));
+const Play = later(() => import("./screens/play"));
+const Review = later(() => import("./screens/review"));
 
 const SCREENS = { search: Search, live: Live, forget: Forget, play: Play, review: Review };
 const NEXT_THEME = { system: "light", light: "dark", dark: "system" } as const;
@@ -40,7 +40,7 @@ function View() {
       <main id="content" tabIndex={-1}>
         {me.value === undefined && (needsKey.value || who.error !== undefined)
           ? !needsKey.value && <Problem error={who.error} onRetry={who.reload} />
-          : <Suspense fallback={null}><Screen /></Suspense>}
+          : <Screen />}
       </main>
       <KeyDialog />
     </>

@@ -1,7 +1,7 @@
 // One life: what is left of a memory, what was said, what became of it, and what it is linked with.
-import { lazy, Suspense } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type EbbtideError } from "ebbtide-client";
+import { later } from "../parts/later";
 import { Problem, Shown, useLoad } from "../parts/load";
 import { LifeChart } from "../parts/life_chart";
 import { MAP_PAGE, type NodeDetail as Node, numberOf, readDetails } from "../reading";
@@ -12,7 +12,7 @@ import { visible } from "../text";
 import { dateOf, words } from "../words";
 import { ForecastNote, type Foretold } from "./forecast";
 
-const Neighbourhood = lazy(() => import("./neighbourhood"));
+const Neighbourhood = later(() => import("./neighbourhood"));
 
 const MOST_LINKED = 100;
 
@@ -65,7 +65,7 @@ export function Life({ agent, node, isName, past, reading, foretold, now, onClos
                 <Links agent={agent} node={living} />
                 {!isName && (
                   <Fold title={t.neighbourhood}>
-                    <Suspense fallback={null}><Neighbourhood agent={agent} node={living} /></Suspense>
+                    <Neighbourhood agent={agent} node={living} />
                   </Fold>
                 )}
               </>
