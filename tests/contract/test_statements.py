@@ -886,6 +886,31 @@ async def test_a_past_question_finds_what_was_true(tmp_path: Path, caller_in: Ca
 
 
 @pytest.mark.parametrize(
+    ("true", "untrue", "question"),
+    [
+        ("I moved to Porto in May.", "I will move to Berlin next year.", "Where do I live now?"),
+        ("我五月搬到了波尔图。", "我明年要搬到柏林。", "我现在住在哪里？"),
+    ],
+)
+async def test_a_recall_has_the_true_value_before_a_plan_and_a_retracted_one(
+    tmp_path: Path, true: str, untrue: str, question: str
+) -> None:
+    """A plan that was said later does not come before the true value, and neither does a retracted statement."""
+    async with rest_in(tmp_path) as call:
+        await says(call, "residence", "Porto", content=true)
+        plan = await says(call, "residence", "Berlin", content=untrue)
+        assert plan["state"] == "planned"
+        text = (await done(call, "POST", "recall", {"query": question}))["text"]
+        assert true in text.split("\n---\n")[0], text
+        await done(call, "POST", f"statements/{plan['id']}/retract", {})
+        said = await says(call, "residence", "Oslo", content="I now live in Oslo.")
+        await done(call, "POST", f"statements/{said['id']}/retract", {})
+        for asked in (question, "Where do I live?", "我住在哪里？"):
+            first = (await done(call, "POST", "recall", {"query": asked}))["text"].split("\n---\n")[0]
+            assert true in first, first
+
+
+@pytest.mark.parametrize(
     ("question", "value"),
     [
         *(("Where did I live in 2021?", "Milan"), ("Where did I live in 2020?", "Rome")),

@@ -47,6 +47,9 @@ ON_RECORD_NOW = 6.0
 "Now" or the year in another message says nothing about the topic.
 """
 
+WITHDRAWN = 6.0
+"""How much less a message is worth whose statement on the topic was corrected or retracted."""
+
 COMMON = 0.25
 """Share of the passages that have a word which says nothing about a topic, because so many have it."""
 
@@ -70,6 +73,7 @@ def in_preferred_order(fused: Fused, worths: Numbers, most: int = MAX_REORDERED)
     is_exact = fused.request.recency == "explicit" or fused.request.is_dated
     on_record = ON_RECORD_NOW if is_exact else ON_RECORD
     worths = worths + on_record * np.isin(first, fused.request.on_record)
+    worths -= WITHDRAWN * np.isin(first, fused.request.withdrawn)
     marks = fused.marks(first)
     may_ask, only_asks = have(marks, HAS_QUESTION), have(marks, ONLY_ASKS)
     most = max(most, MOST_COMPARED)

@@ -66,6 +66,10 @@ class RankingRequest:
     """
     on_record: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The passages of statements that are true and answer the query by their topic."""
+    off_record: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The passages of statements on this topic that are not true: withdrawn, over, or planned."""
+    withdrawn: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Those of statements that were corrected or retracted."""
     is_dated: bool = False
     """Whether the query names a past time, and those on record were true then."""
     addresses_assistant: bool = False

@@ -125,16 +125,16 @@ def newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
 
 
 def _may_restate(fused: Fused, passages: Places) -> NDArray[np.bool_]:
-    """Return which messages (rows) are later statements of the same speaker as others (columns)."""
+    """Return which messages (rows) are later statements of the same speaker as others (columns).
+
+    One that is known not to be true, such as a plan, restates nothing.
+    """
     column = {name: fused.index.column(name)[passages] for name in ("time_ms", "speaker", "role")}
     is_statement = column["role"] != ASSISTANT
     is_statement &= ~have(fused.marks(passages), ONLY_ASKS)
+    is_new = is_statement & ~np.isin(passages, fused.request.off_record)
     may_restate: NDArray[np.bool_] = np.greater.outer(column["time_ms"], column["time_ms"])
-    return (
-        may_restate
-        & np.equal.outer(column["speaker"], column["speaker"])
-        & np.outer(is_statement, is_statement)
-    )
+    return may_restate & np.equal.outer(column["speaker"], column["speaker"]) & np.outer(is_new, is_statement)
 
 
 def _likeness(fused: Fused, passages: Places, text_of: Callable[[int], str]) -> Callable[[int, int], float]:

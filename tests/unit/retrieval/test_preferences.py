@@ -97,6 +97,22 @@ def test_statements_on_record_come_first() -> None:
     assert preferred(on_record=np.array([NEW])) == [NEW, OLD, OTHER, REPLY]
 
 
+def test_a_statement_that_is_not_true_restates_nothing() -> None:
+    """Promise: a plan that was said later stays behind the true value; without a record, the newer one comes first."""
+    texts, asks = ["I live in Leeds", TEXTS[1], "I will move to York", REPLIED], {"recency": "explicit"}
+    assert preferred(texts, **asks)[:2] == [NEW, OLD]
+    known = {"on_record": np.array([OLD]), "off_record": np.array([NEW])}
+    assert preferred(texts, **asks, **known)[0] == OLD
+
+
+def test_a_withdrawn_statement_comes_last() -> None:
+    """Promise: a message whose statement was retracted follows the others, however much it resembles the query."""
+    worths = np.array([3.0, 2.9, 6.0, 3.1])
+    assert preferred(worths=worths)[0] == NEW
+    withdrawn = {"off_record": np.array([NEW]), "withdrawn": np.array([NEW])}
+    assert preferred(worths=worths, **withdrawn)[:2] == [OLD, OTHER]
+
+
 def test_an_echo_never_precedes_what_it_repeats() -> None:
     """Promise: a reply that repeats the user ranks after the statement, even if the query addresses the assistant."""
     said = ["I moved to York", "You moved to York", "Try the trams of York"]

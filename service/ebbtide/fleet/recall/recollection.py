@@ -33,6 +33,8 @@ from ebbtide.fleet.recall.recollected import (
 )
 from ebbtide.fleet.recall.relevant import are_relevant, best_relevance
 from ebbtide.fleet.recall.validity import (
+    NO_RECORD,
+    OnRecord,
     Validity,
     Wanted,
     asked_time,
@@ -174,6 +176,7 @@ class QueryRunner:
         """Return the input of the ranking."""
         index = self.archive.index
         semantic, window, why_off = self._meaning(query)
+        record = self._on_record(question)
         return RankingRequest(
             terms=weighted_terms(question, query.text),
             parts=[
@@ -193,7 +196,9 @@ class QueryRunner:
             asks_for=question.asks_for,
             recency=question.recency,
             topics=topics_of(query.text) if question.is_about_user and len(index) > SMALL else None,
-            on_record=self._on_record(question),
+            on_record=np.array(record.true, dtype=np.int64),
+            off_record=np.array([*record.untrue, *record.withdrawn], dtype=np.int64),
+            withdrawn=np.array(record.withdrawn, dtype=np.int64),
             is_dated=self._time_ms is not None,
             addresses_assistant=question.addresses_assistant,
             alike=self.archive.vectors.likeness if self.archive.vectors is not None else None,
@@ -216,18 +221,19 @@ class QueryRunner:
         times_ms = self.archive.index.column("time_ms")
         return min(int(times_ms.max()), self.now_ms) if len(times_ms) else self.now_ms
 
-    def _on_record(self, question: ParsedQuery) -> NDArray[np.int64]:
-        """Return the passages of statements that are true and answer a query about the user by their topic.
+    def _on_record(self, question: ParsedQuery) -> OnRecord:
+        """Return the passages of statements on the topic of a query about the user.
 
-        A query that names a past time is answered by those that were true then.
+        Those that are true answer it. A query that names a past time is answered by those that were true then.
         """
         is_expected = question.recency or self._time_ms is not None
         is_answered = asks_for_everything(question.query) or (question.is_about_user and is_expected)
         if not self.ledger.statement_count or not is_answered:
-            return np.zeros(0, dtype=np.int64)
+            return NO_RECORD
         time_ms = self.now_ms if self._time_ms is None else self._time_ms
-        messages = messages_on_record(self.ledger, self.network, question.query, time_ms)
-        return np.flatnonzero(np.isin(self.archive.index.column("message"), messages))
+        found = messages_on_record(self.ledger, self.network, question.query, time_ms)
+        message = self.archive.index.column("message")
+        return OnRecord(*(np.flatnonzero(np.isin(message, some)).tolist() for some in found))
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
         index = self.archive.index

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ebbtide.entity_names import entity_key
 from ebbtide.ids import NodeId
@@ -39,6 +40,20 @@ class Validity:
 
 
 NO_STATEMENT = Validity()
+
+
+class OnRecord(NamedTuple):
+    """The messages of the statements on a topic, each in the first of these lists that fits."""
+
+    true: Sequence[int]
+    """Of those that are true at a time."""
+    untrue: Sequence[int]
+    """Of those that are not: past values and plans."""
+    withdrawn: Sequence[int]
+    """Of those that were corrected or retracted."""
+
+
+NO_RECORD = OnRecord((), (), ())
 
 
 RELATIVE_WEIGHT = 0.1
@@ -131,8 +146,8 @@ def validity_of(
     )
 
 
-def messages_on_record(ledger: Ledger, network: Network, query: str, time_ms: int) -> list[int]:
-    """Return the messages of statements that are true at a time, in the topics that a query names.
+def messages_on_record(ledger: Ledger, network: Network, query: str, time_ms: int) -> OnRecord:
+    """Return the messages of the statements in the topics that a query names.
 
     They are about the user, or about the relative of the user whom the query names. A topic with many values says too
     little about which of them is meant. A query for everything about the user names all topics.
@@ -141,19 +156,18 @@ def messages_on_record(ledger: Ledger, network: Network, query: str, time_ms: in
     relatives = [one.replace("_", " ") for one in sorted(question.relatives - {"partner"})]
     subject = network.entity_of_key.get(entity_key(f"{USER}'s {relatives[0]}" if relatives else USER))
     if subject is None:
-        return []
+        return NO_RECORD
     replay = ledger.known()
     if asks_for_everything(query):
         named = sorted(ledger.slots_of(replay.merged_with(subject)))
     else:
         named = [slot for slot in sorted(question.topics) if slot_of(slot).is_lasting]
-    return sorted(
-        message
-        for slot in named
-        for one in replay.versions(subject, slot)
-        if one.holds_at(time_ms) and one.first.modality != "planned"
-        for message in one.messages
-    )
+    true, untrue, withdrawn = set[int](), set[int](), set[int]()
+    for slot in named:
+        for one in replay.versions(subject, slot):
+            is_true = one.holds_at(time_ms) and one.first.modality != "planned"
+            (true if is_true else withdrawn if one.withdrawn else untrue).update(one.messages)
+    return OnRecord(sorted(true), sorted(untrue - true), sorted(withdrawn - untrue - true))
 
 
 def _followers(ledger: Ledger, past: Version) -> Iterator[Version]:
