@@ -871,14 +871,19 @@ async def test_causes_of_a_statement_are_shown(tmp_path: Path, caller_in: Caller
 
 
 async def test_a_past_question_finds_what_was_true(tmp_path: Path, caller_in: CallerIn) -> None:
-    """With include_past the earlier value is found first for a question about it; without, only the current one."""
+    """A question that asks for nothing but the past finds the earlier value first; others do with include_past."""
     async with caller_in(tmp_path) as call:
         old = await says(
             call, "residence", "Lisbon", content="I live in Lisbon.", timestamp=1_700_000_000_000
         )
         new = await says(call, "residence", "Porto", content="I moved to Porto.")
         assert old["told_at"] == 1_700_000_000_000
-        question = {"query": "Where did I live before?"}
+        for words in ("Where did I live before?", "我以前住在哪里？"):
+            for past in (False, True):
+                question = {"query": words, "include_past": past}
+                found = await done(call, "POST", "statements/search", question)
+                assert [one["id"] for one in found["statements"]] == [old["id"], new["id"]]
+        question = {"query": "What was my first home?"}
         found = await done(call, "POST", "statements/search", question)
         assert [one["id"] for one in found["statements"]] == [new["id"]]
         found = await done(call, "POST", "statements/search", {**question, "include_past": True})

@@ -466,6 +466,7 @@ READERS: Mapping[str, Reader] = {
     "topics of a question": lambda text: (
         topic_words.asked(text),
         topic_words.asks_for_the_past(text),
+        topic_words.asks_only_for_the_past(text),
         topic_words.asks_why(text),
         topic_words.asks_for_everything(text[:80]),
         topic_words.topics_of_value(text),

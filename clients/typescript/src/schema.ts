@@ -4364,7 +4364,7 @@ export interface components {
             /** @description Answer with what was known at this time. */
             known_at?: number | string | null;
             /**
-             * @description Also statements that are no longer true.
+             * @description Also statements that are no longer true. A question such as 'Where did I live before?' finds them in any case.
              * @default false
              */
             include_past?: boolean;

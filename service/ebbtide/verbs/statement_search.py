@@ -21,7 +21,7 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.memory.causal_paths import MAX_DEPTH, CausalPath, causal_paths
-from ebbtide.memory.topic_words import asks_for_everything, asks_why
+from ebbtide.memory.topic_words import asks_for_everything, asks_only_for_the_past, asks_why
 from ebbtide.records import local_date
 from ebbtide.retrieval.question_topics import question_topics
 from ebbtide.retrieval.times import Offset
@@ -73,7 +73,11 @@ class SearchStatementsRequest(AgentRequest):
         description="The time for which to answer; default: the end of a past time that the query names, else now.",
     )
     known_at: Time | None = Field(None, description="Answer with what was known at this time.")
-    include_past: bool = Field(False, description="Also statements that are no longer true.")
+    include_past: bool = Field(
+        False,
+        description="Also statements that are no longer true. A question such as 'Where did I live before?' finds them "
+        "in any case.",
+    )
 
 
 class FoundStatement(StatementInfo):
@@ -216,7 +220,8 @@ class _Search:
         self._matches = StatementMatches(
             view.txn, network, ledger, view.replay, named, request.query, topics, floor, plan.topics
         )
-        limits = Limits(request.kinds, request.time_range, request.max_results or 10, request.include_past)
+        includes_past = request.include_past or (past_ms is None and asks_only_for_the_past(request.query))
+        limits = Limits(request.kinds, request.time_range, request.max_results or 10, includes_past)
         self._scores = StatementScores(view, self._matches, limits, past_ms)
         self._asks_why = request.mode != "fast" and asks_why(request.query)
 

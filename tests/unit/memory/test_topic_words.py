@@ -10,6 +10,7 @@ from ebbtide.memory.topic_words import (
     asked,
     asks_for_everything,
     asks_for_the_past,
+    asks_only_for_the_past,
     asks_why,
     names,
     topics_of_value,
@@ -137,6 +138,19 @@ def test_times_reasons_values_and_names() -> None:
     """Questions for the past and for reasons are known in both languages; values name topics; names are whole words."""
     assert asks_for_the_past("Where did I live before?") and asks_for_the_past("我以前住哪里？")
     assert not asks_for_the_past("Where do I live now?")
+    for question in (
+        "Where did I live before?",
+        "我以前住哪里？",
+        "Where did I use to work?",
+        "搬到这里之前我住在哪里？",
+    ):
+        assert asks_only_for_the_past(question)
+    for question in (
+        "Where did I leave my keys?",
+        "What was my first job?",
+        "What should I do before my trip?",
+    ):
+        assert not asks_only_for_the_past(question)
     assert asks_why("Why did I move?") and asks_why("我为什么搬家？") and not asks_why("Who is Ida?")
     assert "vehicle" in topics_of_value("a cargo bike") and "vehicle" in topics_of_value("电动三轮车")
     assert names("Ida", asked("Who is Ida?")) and not names("Ida", asked("Who is Idalia?"))
