@@ -998,7 +998,7 @@ async def test_a_question_about_somebody_else_does_not_find_the_user(tmp_path: P
         strangers = [
             *("Where does Zorblax live?", "小张住在哪里？", "我老板住在哪里？", "Where does my boss live?"),
             *("Where does my friend Anna live?", "Where does Bob live?", "Where does my uncle live?"),
-            *("我的同事住在哪里？", "王芳住在哪里？", "Anna住在哪里？"),
+            *("我的同事住在哪里？", "王芳住在哪里？", "Anna住在哪里？", "小明住在哪里？", "小红住在哪里？"),
         ]
         for question in strangers:
             assert await found(question) == [], question

@@ -141,12 +141,14 @@ _SURNAMES: Final = (
     "王李张刘陈杨赵黄周吴徐孙胡朱林何郭罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎余潘杜"
     "戴夏钟汪田任姜范姚谭廖邹熊陆郝孔崔邱秦顾侯邵孟龙段雷汤尹黎乔贺赖龚"
 )
+_GIVEN: Final = "明红丽华强军芳娟敏静刚伟涛燕梅兰慧雪美玲霞英平杰宇云波斌辉鹏飞磊洋勇艳莉婷颖琳萍娜倩欣悦瑶佳怡琪月东亮健峰"
+"""Characters of given names that follow 小 or 阿."""
 _HAN_NAMED: Final = re.compile(
-    rf"(?:^|[，。：, ]|请问|知道)([小老阿][{_SURNAMES}]|(?!周[一二三四五六日末年])[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)"
-    r"(?=住|在哪|在什么|在做|在干|是谁|是做|是哪|是什么|多大|几岁|今年|喜欢|做什么|干什么|叫|养|结婚"
+    rf"(?:^|[，。：, ]|请问|知道)([小老阿][{_SURNAMES}]|[小阿][{_GIVEN}]|(?!周[一二三四五六日末年])[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)"
+    r"(?=住|在哪|在什么|对什么|对哪|在做|在干|是谁|是做|是哪|是什么|多大|几岁|今年|喜欢|做什么|干什么|叫|养|结婚"
     r"|的(?:电话|手机|生日|工作|邮箱|老家|家|职业|公司|年龄|地址|名字|住址))"
 )
-"""A Chinese name at the beginning of a clause: 小张, 王芳."""
+"""A Chinese name at the beginning of a clause: 小张, 小明, 王芳."""
 _CLAUSE_END: Final = re.compile("[，。：；？！、,.:;?! ]")
 _BESIDES: Final = re.compile(r"\b(?:to|for|with|from|by|than|as) (?:my|our)\b")
 """Words before a person whom a question names, but is not about: a present for my sister."""
