@@ -232,6 +232,55 @@ async def test_nothing_is_left_of_the_first_content_of_a_shortened_memory(
     assert Traces([*dropped, *SECRET.texts], keys=SECRET.keys).found_in(directory) == []
 
 
+@pytest.mark.parametrize("verb", ["PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("My sister Quetzala works for Zyxcorp.", ["Quetzala", "Zyxcorp"]),
+        ("My dog is called Brutus.", ["Brutus"]),
+    ],
+)
+async def test_nothing_is_left_of_names_in_statements_of_a_memory(
+    tmp_path: Path, caller_in: CallerIn, content: str, names: list[str], verb: str
+) -> None:
+    """A correction or deletion ends the extracted statements with the entities that only they and the memory named."""
+    directory = tmp_path / "agents" / "ann"
+    flush = {"timeout_ms": 20_000, "extraction": True}
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await told(call, content, OTHER)
+        await call("POST", f"{AGENT}/flush", flush)
+        assert set(names) <= {one["name"] for one in await all_of(call, "entities")}
+        statements = await all_of(call, "statements")
+        assert names[-1] in [one["object"] for one in statements]
+        answer = await call(
+            verb, f"{AGENT}/nodes/n1", {"content": "I like tea."} if verb == "PATCH" else None
+        )
+        assert answer.status_code == 200
+        await call("POST", f"{AGENT}/flush", flush)
+        await assert_not_said(call, *names)
+        states = "current,contested,planned,superseded,ended,corrected,retracted,forgotten"
+        listed = await call("GET", f"{AGENT}/statements", params={"states": states})
+        found = await call("POST", f"{AGENT}/recall", {"query": f"Who or what is {names[0]}?"})
+        exported = (await call.download(f"{AGENT}/export")).decode()
+        for said in (str(listed.json()), str(found.json()), exported):
+            assert [name for name in names if name.casefold() in said.casefold()] == []
+        await forget(call, topic=names[0])
+    assert traces_of(*names).found_in(directory) == []
+
+
+async def test_a_correction_keeps_the_names_that_it_says(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The entity gets its name from a living memory, although the statements that used it are deleted."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await told(call, "My dog is called Brutus.", OTHER)
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000, "extraction": True})
+        before = {one["id"] for one in await all_of(call, "entities") if one["name"] == "Brutus"}
+        await call("PATCH", f"{AGENT}/nodes/n1", {"content": "The neighbours met Brutus in the garden."})
+        after = [one for one in await all_of(call, "entities") if one["name"] == "Brutus"]
+        assert {one["id"] for one in after} == before and after[0]["living_count"] == 1
+
+
 async def test_nothing_is_left_of_names_after_a_correction(tmp_path: Path, caller_in: CallerIn) -> None:
     """A correction deletes the entities that it leaves alone; the next forget removes their bytes too."""
     directory = tmp_path / "agents" / "ann"

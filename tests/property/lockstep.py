@@ -216,7 +216,7 @@ class PureEngine:
         node = msgspec.structs.replace(
             before, content=content, keywords=keywords, original_length=len(content)
         )
-        change = amendment.link_corrected(self.network, [node], self._keywords_of)
+        change = amendment.settle_entities(self.network, [], self._keywords_of, corrected=node)
         change.nodes = [node]
         self.commit(change)
 

@@ -7,7 +7,8 @@ its name is personal data. Where the source of a name is deleted, the oldest mem
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,25 +35,36 @@ def settle_entities(
     *,
     erased: Collection[NodeId] = (),
     dropped: Collection[NodeId] = (),
-    among: Collection[NodeId] | None = None,
+    corrected: Node | None = None,
 ) -> Change:
-    """Return what follows for entities when memories of the network are deleted.
+    """Return what follows for entities when memories of the network are deleted, and the owner corrects one.
 
-    `erased` are forgotten memories that leave no loose end either. `dropped` are entities to delete in any case. With
-    `among`, other entities stay as they are.
+    `erased` are forgotten memories that leave no loose end either. `dropped` are entities to delete in any case.
+
+    Entities are found or created for the new keywords of the corrected memory. Its links with those no longer named are
+    deleted, and an entity that is left alone is deleted as after the deletion of the memory.
     """
     change = Change(deleted_entities=sorted(dropped), removed_links=_broken_in_focus(network))
-    affected = _affected(network, deleted, erased) - set(dropped)
-    for entity_id in sorted(affected if among is None else affected.intersection(among)):
+    wording = None if corrected is None else _wording(network, corrected)
+    affected = _affected(network, deleted, erased)
+    if wording is not None:
+        affected |= wording.left
+    for entity_id in sorted(affected.difference(dropped)):
         entity = network.entities[entity_id]
-        living, loose, ended = _ends_of(network, entity, deleted, erased)
-        must_rename = entity.named_by in deleted or entity.named_by in erased
+        lost = {*deleted, wording.node.id} if wording is not None and entity_id in wording.left else deleted
+        living, loose, ended = _ends_of(network, entity, lost, erased)
+        if wording is not None and entity_id in wording.kept:
+            living = sorted({*living, wording.node.id})
+        must_rename = entity.named_by in lost or entity.named_by in erased
         if not living and (must_rename or not loose):
             change.deleted_entities.append(entity_id)
             continue
         change.removed_links += ended
         if must_rename:
             change.entities[entity_id] = _renamed(entity, living, keywords_of)
+    if wording is not None:
+        _relink(network, wording, change)
+    # The links of deleted nodes are deleted with them.
     gone = set(change.deleted_entities)
     ends = gone.union(deleted)
     change.removed_links = [
@@ -119,45 +131,45 @@ def _renamed(entity: Entity, memories: Sequence[NodeId], keywords_of: KeywordsOf
     return msgspec.structs.replace(entity, name=key, named_by=memories[0])
 
 
-def link_corrected(network: Network, nodes: Iterable[Node], keywords_of: KeywordsOf) -> Change:
-    """Return what follows for entities when the owner corrects memories of the network.
+class _Wording(NamedTuple):
+    """A corrected memory with its place, and the entities that it names now and no longer."""
 
-    Entities are found or created for the new keywords. Links with those no longer named are deleted, and an entity that
-    is left alone is deleted as after the deletion of the memory.
-    """
-    change, next_id = Change(), network.next_node_id
-    for node in nodes:
-        slot = network.slot_of(node.id)
-        if slot >= 0 and network.texts.piece(slot) != piece_of(node.content, node.keywords):
-            next_id = _relink(network, node, slot, change, next_id, keywords_of)
-    if next_id != network.next_node_id:
-        change.next_node_id = next_id
-    # The links of deleted entities are deleted with them.
-    ended = set(change.deleted_entities)
-    change.removed_links = [
-        link for link in change.removed_links if ended.isdisjoint((link.source, link.target))
-    ]
-    return change
+    node: Node
+    slot: int
+    named: dict[str, str]
+    """The names in its new keywords, by key."""
+    kept: set[NodeId]
+    """Known entities that it names."""
+    left: set[NodeId]
+    """Entities that it named and names no longer."""
 
 
-def _relink(
-    network: Network, node: Node, slot: int, change: Change, next_id: NodeId, keywords_of: KeywordsOf
-) -> NodeId:
+def _wording(network: Network, node: Node) -> _Wording | None:
+    """Return what a corrected memory names; None if the network does not contain it, or its words are the same."""
+    slot = network.slot_of(node.id)
+    if slot < 0 or network.texts.piece(slot) == piece_of(node.content, node.keywords):
+        return None
     named = named_entities(node.keywords, network.parameters)
     kept = {network.entity_of_key[key] for key in named if key in network.entity_of_key}
-    left = (network.entities_of(slot) - kept) | {
-        one.id for one in network.entities.values() if one.named_by == node.id and one.id not in kept
+    left = network.entities_of(slot) | {
+        one.id for one in network.entities.values() if one.named_by == node.id
     }
+    return _Wording(node, slot, named, kept, left - kept)
+
+
+def _relink(network: Network, wording: _Wording, change: Change) -> None:
+    """Link a corrected memory with the entities that it names, and with no others."""
+    node, slot = wording.node, wording.slot
     live_count = Counter[NodeId]()
     for row, entity_id in _rows_with_entities(network, slot):
         live_count[entity_id] += bool(network.is_live(np.array([row]))[0])
     for row, entity_id in _rows_with_entities(network, slot):
-        if entity_id not in kept or live_count[entity_id] != BOTH_WAYS:
+        if entity_id not in wording.kept or live_count[entity_id] != BOTH_WAYS:
             change.removed_links += network.as_links(np.array([row]))
-    merged(change, settle_entities(network, [node.id], keywords_of, among=left))
     locale = batch_locale([node.content], network.parameters.locale)
     first = entity_key(node.keywords[0]) if node.keywords else ""
-    for key, name in named.items():
+    next_id = network.next_node_id
+    for key, name in wording.named.items():
         known = network.entity_of_key.get(key)
         if known is not None and live_count[known] == BOTH_WAYS:
             continue
@@ -169,7 +181,8 @@ def _relink(
         count = network.scan_count(entity_id) if entity_id in network else 0
         change.links.append(Link(node.id, entity_id, relation, 1.0, network.scan_count(node.id)))
         change.links.append(Link(entity_id, node.id, relation, 1.0, count))
-    return next_id
+    if next_id != network.next_node_id:
+        change.next_node_id = next_id
 
 
 BOTH_WAYS = 2

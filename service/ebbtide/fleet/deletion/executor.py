@@ -54,7 +54,7 @@ from ebbtide.fleet.deletion.removal import (
 from ebbtide.fleet.deletion.words import Span, outside, overlaps, span_of
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.ids import NodeId
-from ebbtide.memory.amendment import link_corrected, merged, settle_entities
+from ebbtide.memory.amendment import merged, settle_entities
 from ebbtide.memory.network import Network
 from ebbtide.memory.statements import Ledger
 from ebbtide.records import Link, MessageRecord, Node, Source
@@ -527,9 +527,8 @@ class Step:
             self._keywords_of,
             erased={one for one in self.forgotten if one not in network},
             dropped=self.entities,
+            corrected=self.done.node,
         )
-        if self.done.node is not None:
-            merged(settled, link_corrected(network, [self.done.node], self._keywords_of))
         ended = {(link.source, link.target) for link in settled.removed_links}
         gone = set(settled.deleted_entities)
         for links in (change.removed_links, change.links):
