@@ -390,6 +390,23 @@ async def test_a_correction_is_checked_as_a_new_statement_is(
         assert await values(call, states=PAST) == [("Lisbon", "current")]
 
 
+async def test_a_correction_does_not_remove_a_value(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Also in a topic that may have none. A denial needs no value, and an empty value may stay empty."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "health", "asthma")
+        for value in ("", " "):
+            response = await call("PATCH", f"{AGENT}/statements/{first['id']}", {"object": value})
+            error = response.json()["error"]
+            assert (response.status_code, error["reason"]) == (400, "INVALID_VALUE")
+            assert error["field_violations"][0]["field"] == "object"
+        assert await values(call, states=PAST) == [("asthma", "current")]
+        denied = await done(call, "PATCH", f"statements/{first['id']}", {"object": "", "negated": True})
+        assert (denied["object"], denied["negated"], denied["state"]) == ("", True, "current")
+        retired = await says(call, "retired", "")
+        same = {"object": "", "since": 1_600_000_000_000}
+        assert (await done(call, "PATCH", f"statements/{retired['id']}", same))["state"] == "current"
+
+
 async def test_a_topic_without_a_value(tmp_path: Path, caller_in: CallerIn) -> None:
     """A topic of one's own may say all by itself, and a value may be denied without naming one."""
     async with caller_in(tmp_path) as call:

@@ -486,14 +486,22 @@ def _with_metadata(
 
 
 def _check(
-    slot: str, value: str, since: int | None, until: int | None, time_words: str = "", *, negated: bool
+    slot: str,
+    value: str,
+    since: int | None,
+    until: int | None,
+    time_words: str = "",
+    *,
+    negated: bool,
+    had_value: bool = False,
 ) -> None:
     """Refuse a statement, new or corrected, that says nothing: without a value, or true at no time.
 
     A topic with one or few values needs a value, unless it is denied ("no employer"). Another topic may say all by
-    itself ("retired").
+    itself ("retired"), but a correction does not remove a value (`had_value`).
     """
-    if not value.strip() and not negated and slot_of(slot).cardinality != "many":
+    needs_value = had_value or slot_of(slot).cardinality != "many"
+    if not value.strip() and not negated and needs_value:
         refuse("object", value, f"a value, which the topic {slot} has")
     if since is not None and until is not None and until <= since:
         refuse("until", until, "a time after since" + (f" ({time_words})" if time_words else ""))
@@ -669,7 +677,15 @@ async def correct_statement(service: Service, request: CorrectStatementRequest) 
                 refuse("node_id", request.node_id, "a statement that was not retracted; add a new statement")
             policy = PiiPolicy(workspace.parameters, workspace.identity)
             one = _corrected(workspace, old, request, policy)
-            _check(one.slot, one.object, one.since_ms, one.until_ms, one.time_words, negated=one.negated)
+            _check(
+                one.slot,
+                one.object,
+                one.since_ms,
+                one.until_ms,
+                one.time_words,
+                negated=one.negated,
+                had_value=bool(old.object),
+            )
             replaced = await _replaced(agent, request.replaces, one.subject, one.slot)
             if request.replaces is not None:
                 one = replace(one, replaces=0 if replaced is None else replaced.statement)
