@@ -69,7 +69,7 @@ export function Tour({ agent, lives, now, onPass }: Props) {
     <div class="tour" role="dialog" aria-label={t.tourTitle} aria-live="polite">
       <p class="quiet small step-of">{t.tourStep(step, STEPS)}</p>
       <div>
-        <p>{isTooEarly ? t.tourWait : t.tour[step - 1]}</p>
+        <p>{!isTooEarly ? t.tour[step - 1] : step === 4 ? t.tourNoneForgotten : t.tourWait}</p>
         {step === 4 && known && <p class="said">{t.tourRecall(visible(known.name))} <q>{visible(known.text)}</q></p>}
       </div>
       <p class="actions">
