@@ -94,6 +94,20 @@ def test_the_events_of_a_restored_agent_begin_with_the_restore(
     tab.page.wait_for_selector(f".events a >> text='{node.id}'")
 
 
+def test_screens_of_an_agent_that_does_not_exist_say_so(browser: Browser, lived: Daemon) -> None:
+    """Nothing can be forgotten there, and the playground says that a message creates the agent."""
+    # The browser itself writes each response 404 to the console.
+    with visiting(browser, lived.url, is_checked=False, locale="en-US") as visit:
+        visit.open("/ui/a/nowhere/forget")
+        visit.page.wait_for_selector("main >> text=There is no agent with this name")
+        assert visit.page.locator("main .wide").count() == 0
+        visit.open("/ui/a/nowhere/play")
+        visit.page.wait_for_selector(".turns >> text=There is no agent with this name")
+        visit.page.fill("textarea", MOVED)
+        visit.page.keyboard.press("Enter")
+        visit.page.wait_for_selector("text=digested: 1 memory")
+
+
 def test_a_screen_that_cannot_load_says_so_and_loads_when_the_daemon_is_back(
     browser: Browser, tmp_path: Path
 ) -> None:

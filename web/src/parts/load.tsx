@@ -65,6 +65,21 @@ export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T)
   return <Waiting wait={of.wait} />;
 }
 
+/** Read whether the daemon has an agent. A key that may not read learns it from the first request that it may send. */
+export function useAgent(agent: string): Loaded<true> {
+  return useLoad(async (signal) => {
+    await client.value.getAgent(agent, { signal }).catch((problem: unknown) => {
+      if (!(problem instanceof Forbidden)) throw problem;
+    });
+    return true as const;
+  }, [agent]);
+}
+
+/** Return whether an error says that there is no agent with this name. */
+export function isNoAgent(error: unknown): boolean {
+  return (error as { reason?: string } | undefined)?.reason === "AGENT_NOT_FOUND";
+}
+
 /** A skeleton after a moment, and words after a while. */
 export function Waiting({ wait }: { wait: Loaded<unknown>["wait"] }) {
   if (wait !== "skeleton" && wait !== "slow") return null;
@@ -83,7 +98,7 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
   const { sentence, isTranslated } = sentenceOf(error);
   const missing = error instanceof Forbidden ? t.missingPermission(me.value?.scopes ?? []) : "";
   // Which requests create an agent is of use to those who write programs only.
-  const isNoAgent = reason === "AGENT_NOT_FOUND";
+  const isMissing = isNoAgent(error);
   const details = (
     <>
       {isTranslated ? <p class="said" lang="en">{message}</p> : <p class="said">{sentence}</p>}
@@ -98,10 +113,10 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
     <div class="problem" role="alert">
       <h2>{t.problemTitles[reason as keyof typeof t.problemTitles] ?? t.problem}</h2>
       {missing && <p>{missing}</p>}
-      {isNoAgent || isTranslated ? (
+      {isMissing || isTranslated ? (
         <>
-          <p>{isNoAgent ? t.noAgentHint : sentence}</p>
-          {isNoAgent && <p><a href={pathOf([])}>{t.noAgentList}</a></p>}
+          <p>{isMissing ? t.noAgentHint : sentence}</p>
+          {isMissing && <p><a href={pathOf([])}>{t.noAgentList}</a></p>}
           <details class="quiet"><summary>{t.details}</summary>{details}</details>
         </>
       ) : details}

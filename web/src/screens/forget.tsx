@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { RequestOf, ResponseOf } from "ebbtide-client";
 import { Missing, useAction } from "../parts/act";
 import { focused } from "../parts/focus";
-import { Problem, Shown, useLoad } from "../parts/load";
+import { Problem, Shown, useAgent, useLoad } from "../parts/load";
 import { timeRange } from "../parts/period";
 import { NodeLink } from "../parts/said";
 import { numberOf, Texts } from "../reading";
@@ -29,12 +29,16 @@ const HASH_SHOWN = 12;
 export default function Forget({ agent }: { agent: string }) {
   const s = screens.value.forget;
   return (
-    <div class="page forget">
-      <h1>{s.title}</h1>
-      <p class="quiet">{s.intro}</p>
-      <Missing permission="admin" />
-      {may("admin") && <Erasure key={place.value.query.get("node") ?? ""} agent={agent} />}
-    </div>
+    <Shown of={useAgent(agent)}>
+      {() => (
+        <div class="page forget">
+          <h1>{s.title}</h1>
+          <p class="quiet">{s.intro}</p>
+          <Missing permission="admin" />
+          {may("admin") && <Erasure key={place.value.query.get("node") ?? ""} agent={agent} />}
+        </div>
+      )}
+    </Shown>
   );
 }
 

@@ -3,10 +3,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Message, ResponseOf } from "ebbtide-client";
 import { Missing, useAction } from "../parts/act";
 import { focused } from "../parts/focus";
-import { Empty, Problem } from "../parts/load";
+import { Empty, isNoAgent, Problem, useAgent } from "../parts/load";
 import { ModelText } from "../parts/model_text";
 import { NodeLink } from "../parts/said";
 import { numberOf, Texts } from "../reading";
+import { pathOf } from "../router";
 import { client, may, note } from "../session";
 import { visible } from "../text";
 import { words } from "../words";
@@ -49,6 +50,7 @@ function Talk({ agent }: { agent: string }) {
   const [isEach, setEach] = useState(true);
   const { run, error, isBusy } = useAction();
   const batches = useBatches(agent, turns);
+  const isNew = isNoAgent(useAgent(agent).error);
   const gathered = turns.filter((one) => one.batch === undefined);
   const end = useRef<HTMLDivElement>(null);
   useEffect(() => end.current?.scrollTo?.({ top: end.current.scrollHeight }), [turns.length]);
@@ -76,7 +78,12 @@ function Talk({ agent }: { agent: string }) {
   return (
     <section class="talk">
       <div class="turns" ref={end} tabIndex={0} aria-live="polite" aria-label={s.title}>
-        {turns.length === 0 && <Empty title={s.none}><p>{s.noneWhy}</p></Empty>}
+        {turns.length === 0 && (isNew ? (
+          <Empty title={words.value.problemTitles.AGENT_NOT_FOUND}>
+            <p>{s.creates}</p>
+            <p><a href={pathOf([])}>{words.value.noAgentList}</a></p>
+          </Empty>
+        ) : <Empty title={s.none}><p>{s.noneWhy}</p></Empty>)}
         {turns.map((turn, index) => (
           <div key={index} class={`turn ${turn.message.role}`}>
             <p class="said">{turn.message.speaker && <b>{visible(turn.message.speaker)}: </b>}{visible(String(turn.message.content))}</p>

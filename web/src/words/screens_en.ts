@@ -236,6 +236,7 @@ export const en = {
     eachWhy: "A batch is one unit of the memory's time. With a batch for each turn it forgets faster.",
     none: "Talk to the agent",
     noneWhy: "Each batch becomes memories within a moment. Then ask a question.",
+    creates: "The first message that you send creates it.",
     accepted: "accepted",
     gathered: "not sent yet",
     became: (count: number) => `digested: ${memories(count)}`,

@@ -222,6 +222,7 @@ export const zh: ScreenWords = {
     eachWhy: "批次是记忆的时间单位。每句一个批次时，遗忘得更快。",
     none: "和智能体聊聊",
     noneWhy: "每个批次很快会变成记忆。然后提一个问题。",
+    creates: "您发送的第一条消息会创建它。",
     accepted: "已接收",
     gathered: "尚未发送",
     became: (count) => `已消化：${n(count)} 条记忆`,
