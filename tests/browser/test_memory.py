@@ -298,6 +298,19 @@ def test_the_tour_shows_a_shortened_memory_and_what_a_recall_says_of_a_forgotten
     tab.page.wait_for_selector(".tour", state="detached")
 
 
+def test_the_last_step_of_the_tour_waits_for_the_first_forgotten_memory(tab: Visit, client: Client) -> None:
+    """It says that none is forgotten yet, and continues by itself."""
+    client.open_agent("young", parameters={"decay_rate": 0.8, "focus_limit": 1})
+    tell(client, "young", BOATS)
+    tab.open("/ui/a/young?tour=4")
+    tab.page.wait_for_selector(".tour >> text=No memory is forgotten yet")
+    for text in (KETTLE, HARBOUR, GARDEN):
+        tell(client, "young", text)
+    client.compress("young", passes=18)
+    tab.page.wait_for_selector(".tour >> text=A hollow ring")
+    tab.page.wait_for_selector(".panel >> text=There was something here")
+
+
 def test_changes_are_shown_live(browser: Browser, lived: Daemon, client: Client) -> None:
     """A new memory appears on an open page."""
     tell(client, "live", "The lighthouse keeper writes long letters to his daughter every winter.")
@@ -522,6 +535,13 @@ def test_the_table_has_what_the_filter_finds(tab: Visit, client: Client) -> None
     tab.page.fill(".filter", "lantern")
     tab.page.wait_for_selector(".counts >> text=1 memory found")
     assert "lantern" in rows.first.inner_text() and rows.count() == 1
+    while client.search("orchard", query="lantern").unembedded_messages:
+        tab.page.wait_for_timeout(100)
+    assert client.search("orchard", query="qqqzzz").memories, "a search ranks by meaning too"
+    tab.page.fill(".filter", "qqqzzz")
+    tab.page.wait_for_selector(".counts >> text=Nothing found")
+    tab.page.fill(".filter", "lanterns")
+    tab.page.wait_for_selector(".counts >> text=1 memory found")
     right = [tab.page.locator(f"{row} > *").evaluate_all(ALIGNED) for row in ("thead tr", "tbody tr")]
     assert right[0] == right[1]
 

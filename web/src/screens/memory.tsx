@@ -26,6 +26,8 @@ const FRAME_MS = 40;
 const PLAY_MS = 6_000;
 const TYPING_MS = 300;
 const MOST_FOUND = 500;
+// Other signals rank every memory, also those without the words.
+const NOT_WORDS = ["neighbours", "semantic", "window", "speaker", "dates", "conversation", "graph", "naming", "pagerank", "weight", "learned"] as const;
 // Shares of the slider that have room for its label, or for a number, and for the label of the present.
 const BESIDE = 0.14;
 const NUMBER = 0.08;
@@ -263,7 +265,7 @@ function useLabels(texts: Texts, lives: Lives, levels: Uint8Array, chosen: numbe
   return { shown, show, hovered, hover: setHovered };
 }
 
-// What a search does not find is faded.
+// Memories without the words are faded.
 function useFilter(agent: string, filter: string, lives: Lives): Uint8Array | undefined {
   const [ids, setIds] = useState<ReadonlySet<number> | undefined>(undefined);
   useEffect(() => {
@@ -271,9 +273,13 @@ function useFilter(agent: string, filter: string, lives: Lives): Uint8Array | un
     if (!query) return setIds(undefined);
     const stop = new AbortController();
     const timer = setTimeout(() => {
-      const request = { query, max_results: MOST_FOUND, patience_ms: 0 };
-      client.value.search(agent, request, { signal: stop.signal }).then(
-        ({ memories }) => setIds(new Set(memories.flatMap((one) => [one.id, ...one.node_ids]).filter((id) => id.startsWith("n")).map(numberOf))),
+      const request = { query, mode: "hybrid" as const, max_results: MOST_FOUND, patience_ms: 0, citations: true, explain: true, without: [...NOT_WORDS] };
+      client.value.recall(agent, request, { signal: stop.signal }).then(
+        ({ memories = [], explanation }) => {
+          // Those that are left out as near copies, or as not relevant enough to answer a question, have the words too.
+          const found = explanation?.memories ?? [];
+          setIds(new Set([...found, ...memories].flatMap((one) => ["node_ids" in one ? one.node_ids : one.id].flat()).filter((id) => id.startsWith("n")).map(numberOf)));
+        },
         () => undefined,
       );
     }, TYPING_MS);
