@@ -12,7 +12,7 @@ import pytest
 
 from ebbtide.language.port import BadReply, ModelUnavailable, ProposedStatement, Utterance
 from ebbtide.verbs.metrics import get_metrics
-from tests.contract.test_statements import done, says, values
+from tests.contract.test_statements import done, says, values, year_ms
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.looking import opened_agent
 from tests.support.scripted_model import ScriptedModel
@@ -558,6 +558,28 @@ async def test_a_birthday_is_no_time_of_its_statement(tmp_path: Path, caller_in:
         assert "since" not in shown and "自" not in shown and one["object"] in shown
         recalled = (await done(call, "POST", "recall", {"query": text}))["text"]
         assert "since" not in recalled and "自" not in recalled
+
+
+@pytest.mark.parametrize(
+    ("mode", "quote", "value", "end"),
+    [
+        ("rules", "I live in Rome from 2015 to 2044", "Rome", 2045),
+        ("model", "I live in Rome from 2015 to 2044", "Rome", 2045),
+        ("model", "我2015年到2019年住在罗马", "罗马", 2020),
+    ],
+)
+async def test_an_extracted_period_has_both_its_ends(
+    tmp_path: Path, mode: str, quote: str, value: str, end: int
+) -> None:
+    """A range of dates in a message says until when its statement is true."""
+    model = Listing(replace(HOME, quote=quote, object=value))
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": mode})
+        await said(call, quote)
+        await flushed(call)
+        found = await done(call, "GET", "statements", topic="residence", states="current,ended")
+        [home] = found["statements"]
+        assert (home["object"], home["since"], home["until"]) == (value, year_ms(2015), year_ms(end))
 
 
 async def test_a_change_of_metadata_moves_the_statements_of_a_memory(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,54 @@ async def test_news_of_a_change_end_an_observation(tmp_path: Path, caller_in: Ca
         assert await values(call, as_of=1_560_000_000_000) == [("Rome", "current"), ("Porto", "planned")]
         ended = await done(call, "GET", f"statements/{first['id']}")
         assert ended["until"] == second["since"]
+
+
+def year_ms(year: int) -> int:
+    """Return when a year begins."""
+    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+
+PERIODS = [
+    ("residence", "Rome", "I lived in Rome from 2015 to 2019.", "Lisbon", "I live in Lisbon."),
+    ("residence", "Rome", "I lived in Rome between 2015 and 2019.", "Lisbon", "I live in Lisbon."),
+    ("residence", "Rome", "From 2015 to 2019, my home was in Rome.", "Lisbon", "I live in Lisbon."),
+    ("employer", "Acme", "I was with Acme from 2015 to 2019.", "Bosch", "I work for Bosch."),
+    ("residence", "罗马", "我2015年到2019年住在罗马。", "里斯本", "我住在里斯本。"),
+    ("residence", "罗马", "从2015年到2019年，我住在罗马。", "里斯本", "我住在里斯本。"),
+    ("employer", "华为", "我2015年至2019年在华为工作。", "腾讯", "我在腾讯工作。"),
+]
+
+
+@pytest.mark.parametrize(("topic", "value", "content", "other", "now"), PERIODS)
+async def test_a_period_has_both_its_ends(
+    tmp_path: Path, topic: str, value: str, content: str, other: str, now: str
+) -> None:
+    """A range of dates says since when and until when; the value after it is true and contradicts nothing."""
+    async with rest_in(tmp_path) as call:
+        first = await says(call, topic, value, content=content)
+        assert (first["state"], first["since"], first["until"]) == ("ended", year_ms(2015), year_ms(2020))
+        second = await says(call, topic, other, content=now)
+        assert (second["state"], second["conflicts_with"]) == ("current", [])
+        assert await values(call) == [(other, "current")]
+
+
+async def test_words_end_what_the_caller_dates(tmp_path: Path) -> None:
+    """An end in the words counts with a given beginning too, but not an earlier end or that of another clause."""
+    async with rest_in(tmp_path) as call:
+        since = year_ms(2015)
+        oslo = await says(call, "residence", "Oslo", content="I lived in Oslo until 2019.", since=since)
+        assert (oslo["state"], oslo["since"], oslo["until"]) == ("ended", since, year_ms(2020))
+        bergen = await says(call, "residence", "Bergen", content="我2016年到2019年住在Bergen。", since=since)
+        assert (bergen["state"], bergen["since"], bergen["until"]) == ("ended", since, year_ms(2020))
+        words = "I was in Rome from 2015 to 2019; my home is Lisbon."
+        lisbon = await says(call, "residence", "Lisbon", content=words, since=year_ms(2021))
+        assert (lisbon["state"], lisbon["until"]) == ("current", None)
+        phone = await says(call, "phone", "5550123", content="From 2015 to 2019 I was in Rome; call 5550123.")
+        assert (phone["state"], phone["until"]) == ("current", None)
+        degree = await says(call, "education", "BSc", content="I did my BSc from 2015 to 2019.")
+        assert (degree["state"], degree["until"]) == ("current", None)
+        sister = await says(call, "sister", "Clara", content="My sister Clara was in Rome from 2015 to 2019.")
+        assert (sister["state"], sister["until"]) == ("current", None)
 
 
 EARLY = 1_764_218_760_000

@@ -835,7 +835,7 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
 _WEAK: dict[Reader, tuple[str, ...]] = {
     read_date: (
         rf"{_B}{_MONTH}{_E}(?!'s)(?:{_OF_YEAR})?",
-        rf"(?<![\d/.:$\u20ac\u00a3\u00a5#a-z_]){_YEAR}(?![\d/.:a-z_])",
+        rf"(?<![\d/.:$\u20ac\u00a3\u00a5#a-z_]){_YEAR}(?![\d/:a-z_]|\.\d)",
         rf"{_B}{_SEASON}{_E}",
     ),
     _read_unit: (rf"{_B}(?:the|this|of|in){_S}(?P<unit>week|month|quarter|year){_E}",),

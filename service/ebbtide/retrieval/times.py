@@ -85,6 +85,8 @@ class StatedTime:
     until_ms: int | None
     granularity: Granularity
     time_words: str
+    is_period: bool = False
+    """Whether it is a range of days whose year is stated and whose end is stated or past: "from 2015 to 2019"."""
 
 
 def date_ranges(text: str, reference_ms: int, offset: Offset = utc) -> list[DateRange]:
@@ -126,7 +128,7 @@ def stated_time(
         "before": (None, end if one.is_end else begin),
     }[one.relation]
     words = _without_stop(text[one.core : one.end])
-    return StatedTime(one.core, len(words), since, until, _granularity(one.span), words)
+    return StatedTime(one.core, len(words), since, until, _granularity(one.span), words, one.is_period)
 
 
 def _without_stop(words: str) -> str:
@@ -190,6 +192,8 @@ class _Time:
     """The portion of the days, such as "late"."""
     is_weak: bool = False
     is_range: bool = False
+    is_period: bool = False
+    """Whether it is a range of days whose year is stated and whose end is stated or past."""
     relation: str = ""
     """Which end is open: since, after, until or before."""
     span: Span = (0, 0)
@@ -382,6 +386,8 @@ def _extend(before: _Time, after: _Time, folded: str, now: Now) -> bool:
         return False
     before.span, before.is_range, before.is_weak, before.end = (begin, end), True, False, after.end
     before.days = before.days or after.days
+    is_in_past = end <= now.minutes and bool((before.said | after.said).keys() & {"year", "of", "which"})
+    before.is_period = not (before.has_hours or after.has_hours) and ("year" in after.said or is_in_past)
     if opening is not None:
         before.begin, before.core = min(before.begin, opening.start()), opening.start()
     if "year" in after.said:

@@ -24,7 +24,7 @@ from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.consolidation.tiers import tier
 from ebbtide.fleet.ingest.admission import IncomingBatch, PolicyChanged, TargetGone
-from ebbtide.fleet.ingest.declaring import Supplied, Told
+from ebbtide.fleet.ingest.declaring import Supplied, Told, is_for_period
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id, ruling_text_id
@@ -530,14 +530,22 @@ def sentence(request: CreateStatementRequest, subject: str) -> str:
 
 
 def with_stated_time(one: Declaration, offset: Offset, now_ms: int) -> Declaration:
-    """Return a statement without a given time with the time that its words state, if they state one."""
-    if one.since_ms is not None or one.slot in DATES:
+    """Return a statement with the time that its words state, if they state one. Given times are kept."""
+    if one.slot in DATES:
         return one
     reading: Reading = "plan" if one.modality == "planned" or one.kind == "task" else "event"
     found = stated_time(one.content, now_ms, reading, offset)
-    if _was_true(one):
+    is_over = _was_true(one)
+    until_ms = one.until_ms
+    if is_over or is_for_period(one, found):
         until_ms = now_ms if found is None else found.until_ms
-        one = replace(one, until_ms=until_ms, reports_change=until_ms is None and one.reports_change)
+    if one.since_ms is not None:
+        # Words without a time, or of an earlier one, do not end what the caller dates.
+        is_later = found is not None and until_ms is not None and until_ms > one.since_ms
+        return replace(one, until_ms=until_ms) if is_later else one
+    one = replace(
+        one, until_ms=until_ms, reports_change=one.reports_change and not (is_over and until_ms is not None)
+    )
     if found is None:
         return one
     if one.modality != "planned" and one.kind != "task" and is_done(one.content):

@@ -379,6 +379,10 @@ def test_an_event_lies_behind_and_a_plan_ahead(text: str, event: str | None, pla
         ("from May to July 2021", "2021-05-01..2021-08-01"),
         ("from November to February 2021", "2020-11-01..2021-03-01"),
         ("2019-2021", "2019-01-01..2022-01-01"),
+        ("from 2015 to 2019", "2015-01-01..2020-01-01"),
+        ("between 2015 and 2019", "2015-01-01..2020-01-01"),
+        ("from March 2015 until 2019", "2015-03-01..2020-01-01"),
+        ("2015年到2019年", "2015-01-01..2020-01-01"),
         ("between 7 May and 3 June", "2023-05-07..2023-06-04"),
         ("from the 17th to the 22nd of April", "2023-04-17..2023-04-23"),
         ("5月3日到5日", "2023-05-03..2023-05-06"),
@@ -444,6 +448,31 @@ def test_a_statement_states_one_time(text: str, expected: str) -> None:
 def test_words_that_resemble_times_state_none(text: str) -> None:
     """Names, ages, quantities, versions and times that come back are none."""
     assert stated(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_period"),
+    [
+        ("I lived in Rome from 2015 to 2019.", True),
+        ("I lived in Rome between 2015 and 2019.", True),
+        ("Rome, 2015-2019.", True),
+        ("from last March to May", True),
+        ("去年五月到七月", True),
+        ("从2015年到2019年我住在罗马。", True),
+        ("from 2022 to 2030", True),
+        ("in 2019", False),
+        ("until 2019", False),
+        ("from 2015 until today", False),
+        ("from 9 am to 5 pm on 3 May 2021", False),
+        ("from Monday to Friday", False),
+        ("from May to July", False),
+        ("version 2015.1 to 2019.2", False),
+    ],
+)
+def test_a_period_is_a_range_of_days_with_a_certain_end(text: str, is_period: bool) -> None:
+    """Hours, what may come back, and a range that ends today are no period."""
+    found = stated_time(text, REFERENCE_MS)
+    assert (found is not None and found.is_period) == is_period
 
 
 @pytest.mark.parametrize(

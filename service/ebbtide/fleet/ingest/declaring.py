@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import msgspec
 
@@ -25,7 +26,9 @@ from ebbtide.ids import NodeId
 from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of, ruled
 from ebbtide.memory.digestion import OwnLink
 from ebbtide.memory.network import Network
+from ebbtide.memory.slot_names import slot_of
 from ebbtide.records import EmbeddedMessage, EmbeddingState, Link, Source
+from ebbtide.retrieval.times import StatedTime
 from ebbtide.statements import CAUSES, Ruling
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import WriteTransaction
@@ -230,3 +233,23 @@ def _both_ways(network: Network, statement: NodeId, links: Sequence[OwnLink]) ->
             anchor = network.scan_count(one.other)
             found.append(Link(one.other, statement, one.relation, one.strength, anchor))
     return found
+
+
+_STOPS: Final = (*",，;；。!?！？\n", ". ")
+"""Ends of a clause."""
+
+
+def is_for_period(one: Declaration, stated: StatedTime | None) -> bool:
+    """Return whether the words give the beginning and the end of a state: "I lived in Rome from 2015 to 2019".
+
+    The period is in the clause of the value, or a comma separates them. A degree outlasts the studies.
+    """
+    if stated is None or not stated.is_period or one.until_ms is not None or one.reports_change:
+        return False
+    if slot_of(one.slot).cardinality == "many" or one.slot == "education":
+        return False
+    if one.kind == "task" or one.modality == "planned":
+        return False
+    at, end = one.content.find(one.object), stated.offset + stated.length
+    between = one.content[end:at] if at >= end else one.content[at + len(one.object) : stated.offset]
+    return not any(stop in between.lstrip(" ,，") for stop in _STOPS)

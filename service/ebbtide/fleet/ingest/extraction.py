@@ -19,6 +19,7 @@ from ebbtide.changes import Change
 from ebbtide.clock import offset_of
 from ebbtide.events import EventRun
 from ebbtide.fleet.archive.retention import is_digested
+from ebbtide.fleet.ingest.declaring import is_for_period
 from ebbtide.fleet.ingest.inbox import DigestTask
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.ids import NodeId
@@ -365,7 +366,7 @@ class ExtractionJobs:
         if stated is not None and not is_ahead and is_done(quote):
             stated = not_ahead(stated, heard.record.time_ms, zone)
         is_planned = is_ahead and stated is not None
-        return Declaration(
+        declared = Declaration(
             subject=one.subject,
             slot=one.slot,
             content=quote,
@@ -382,6 +383,9 @@ class ExtractionJobs:
             author=RULES if one.is_by_rules else model,
             keywords=tuple(dict.fromkeys(filter(None, (one.object, one.subject, one.slot)))),
         )
+        if stated is not None and is_for_period(declared, stated):
+            return replace(declared, until_ms=stated.until_ms)
+        return declared
 
 
 def parts_of(batch: ExtractionBatch, room: Room = MODEL_ROOM) -> list[list[Part]]:
