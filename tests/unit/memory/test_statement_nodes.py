@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ebbtide.changes import Change
+from ebbtide.memory.amendment import settle_entities
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.loading import load_network
 from ebbtide.parameters import AgentParameters
@@ -229,3 +230,26 @@ def test_a_forgotten_memory_makes_room_for_a_memory() -> None:
     draft = Draft(engine.network)
     draft.forget(4)
     assert [draft.importance(node_id) for node_id in (2, 3)] == [1.0, 0.8]
+
+
+@pytest.mark.parametrize("word", ["Brutus", "tea"])
+def test_an_entity_after_a_correction_that_deletes_statements(word: str) -> None:
+    """An entity that only a deleted statement names too is deleted, unless the corrected memory names it now."""
+    engine = PureEngine(AgentParameters())
+    links = [Link(source, target, "", 1.0, 0) for source, target in ((1, 2), (2, 1), (3, 2), (2, 3))]
+    entity = Entity(2, "BRUTUS", "brutus", 3)
+    nodes = [made(1, "episode"), made(3, "fact")]
+    engine.commit(Change(nodes=nodes, entities={2: entity}, links=links, next_node_id=4))
+    if word == "Brutus":
+        # The memory lost its own links with the entity.
+        engine.commit(Change(removed_links=links[:2]))
+    engine.keep([3])
+    node = msgspec.structs.replace(nodes[0], content=f"{word} again.", keywords=(word,))
+    change = settle_entities(engine.network, [3], lambda _: node.keywords, corrected=node)
+    names = {one.id: (one.name, one.named_by) for one in change.entities.values()}
+    if word == "Brutus":
+        assert (names, change.deleted_entities) == ({2: ("Brutus", 1)}, [])
+        assert {(one.source, one.target) for one in change.links} == {(1, 2), (2, 1)}
+    else:
+        assert (names, change.deleted_entities) == ({4: ("tea", 1)}, [2])
+        assert {(one.source, one.target) for one in change.links} == {(1, 4), (4, 1)}
