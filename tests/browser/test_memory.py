@@ -616,7 +616,7 @@ def test_hostile_memories_are_text(browser: Browser, lived: Daemon, client: Clie
             visit.page.wait_for_selector(".panel .present")
             assert as_shown(node.content) in visit.page.inner_text(".panel .present")
             assert not TURNING.search(visit.page.inner_text("body"))
-        assert visit.page.title() == f"{as_shown(agent)} — Ebbtide"
+        assert visit.page.title().endswith(f" — {as_shown(agent)} — Ebbtide")
         assert visit.page.locator("main :is(img, script, iframe, math, style, b b)").count() == 0
 
 

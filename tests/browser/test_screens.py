@@ -274,15 +274,15 @@ def test_hostile_texts_are_text_on_these_screens(tab: Visit, client: Client) -> 
         )
     client.flush("eve", timeout_ms=30_000, passes=True)
     client.create_statement("eve", subject="<b>Eve</b>", topic="residence", object="<img src=x>")
-    for path, shown in (
-        ("search?q=text+said+frame+link", ".hit"),
-        ("live", ".events li"),
-        ("review", ".claim"),
-        ("forget?node=n1", ".table"),
+    for path, shown, title in (
+        ("search?q=text+said+frame+link", ".hit", "Search"),
+        ("live", ".events li", "Live"),
+        ("review", ".claim", "Review"),
+        ("forget?node=n1", ".table", "Forget"),
     ):
         tab.open(f"/ui/a/eve/{path}")
         tab.page.wait_for_selector(shown)
-        assert tab.page.title() == "eve — Ebbtide"
+        assert tab.page.title() == f"{title} — eve — Ebbtide"
         assert (
             tab.page.locator(
                 "main :is(img, script, iframe, math, style, svg, b b, i:not([class]):not([style]))"

@@ -30,9 +30,10 @@ const THEME_SIGN = { system: "◐", light: "☀", dark: "☾" } as const;
 function View() {
   const who = useLoad(askWhoIAm, []);
   const agent = place.value.segments[0] === "a" ? place.value.segments[1] : undefined;
+  const title = [titleOf(), ...(agent === undefined ? [] : [visible(agent)]), "Ebbtide"].join(" — ");
   useEffect(() => {
-    document.title = agent === undefined ? "Ebbtide" : `${visible(agent)} — Ebbtide`;
-  }, [agent]);
+    document.title = title;
+  }, [title]);
   return (
     <>
       <a class="skip" href="#content">{words.value.skip}</a>
@@ -45,6 +46,14 @@ function View() {
       <KeyDialog />
     </>
   );
+}
+
+function titleOf(): string {
+  const t = words.value;
+  const [first, agent, screen = "m", node] = place.value.segments;
+  if (first === undefined) return t.agents;
+  const titles: Record<string, string> = { m: node === undefined ? t.memory : t.oneLife(visible(node)), search: t.search, live: t.live, forget: t.forget, play: t.playground, review: t.review };
+  return (first === "a" && agent !== undefined && titles[screen]) || t.notFoundTitle;
 }
 
 function Screen() {
