@@ -322,6 +322,7 @@ def test_a_key_that_may_only_read_sees_which_permission_is_missing(browser: Brow
             for screen, permission in (("forget", "admin"), ("play", "write")):
                 visit.open(f"/ui/a/{AGENT}/{screen}")
                 visit.page.fill("dialog input[type=password]", reader)
+            client.open_agent("empty")
                 visit.page.click("dialog button[type=submit]")
                 visit.page.wait_for_selector(f"text=This needs the permission {permission}.")
                 assert visit.page.locator("main :is(textarea, .wide, button.danger)").count() == 0
@@ -331,3 +332,9 @@ def test_a_key_that_may_only_read_sees_which_permission_is_missing(browser: Brow
             visit.page.wait_for_selector(".claim")
             assert visit.page.locator(".tools button").all_inner_texts() == ["History"]
             assert visit.elsewhere == []
+            for path in ("/ui/a/empty", "/ui/a/empty/live"):
+                visit.open(path)
+                visit.page.fill("dialog input[type=password]", reader)
+                visit.page.click("dialog button[type=submit]")
+                visit.page.wait_for_selector("main >> text=Only a key with the permission write")
+                assert visit.page.locator("main :is(.command, a)").count() == 0

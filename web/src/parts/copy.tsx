@@ -1,5 +1,6 @@
 // A command to copy.
 import { useState } from "preact/hooks";
+import { may, me } from "../session";
 import { words } from "../words";
 
 const SHOWN_MS = 1_500;
@@ -21,9 +22,16 @@ export function Command({ children }: { children: string }) {
   );
 }
 
-/** A command that makes an agent remember something. */
-export function RememberCommand({ agent }: { agent: string }) {
-  return <Command>{`echo "${words.value.example}" | ebbtide remember - --agent ${quoted(agent)}`}</Command>;
+/** A command that makes an agent remember something, below a hint, or who could run it. */
+export function RememberCommand({ agent, hint }: { agent: string; hint: string }) {
+  const t = words.value;
+  if (me.value && !may("write")) return <p>{t.onlyWriters} {t.missingPermission(me.value.scopes)}</p>;
+  return (
+    <>
+      <p>{hint}</p>
+      <Command>{`echo "${t.example}" | ebbtide remember - --agent ${quoted(agent)}`}</Command>
+    </>
+  );
 }
 
 /** Return a name as a shell takes it. */

@@ -84,8 +84,7 @@ function NoAgents() {
   const t = words.value;
   return (
     <Empty title={t.agentsNone}>
-      <p>{t.agentsNoneHint}</p>
-      <RememberCommand agent="ann" />
+      <RememberCommand agent="ann" hint={t.agentsNoneHint} />
     </Empty>
   );
 }

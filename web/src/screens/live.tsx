@@ -105,7 +105,7 @@ function Stream({ agent, stored, onGap, onEvents }: { agent: string; stored: Sto
       {events.length === 0 ? (
         <Empty title={s.none}>
           <p>{s.noneWhy}</p>
-          <RememberCommand agent={agent} />
+          <RememberCommand agent={agent} hint={s.send} />
         </Empty>
       ) : shown.length === 0 ? <p class="quiet">{s.noneOfKind}</p> : (
         <ol class="events" reversed>{shown.map((one) => <Line key={one.sequence} agent={agent} event={one} phrase={phraseOf(one, texts)} />)}</ol>

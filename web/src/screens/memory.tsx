@@ -7,7 +7,7 @@ import { Tour } from "../parts/tour";
 import { watch } from "../live";
 import { readHistory, readMap, Texts, numberOf } from "../reading";
 import { go, pathOf, place } from "../router";
-import { client } from "../session";
+import { client, may } from "../session";
 import { ENTITY, focusAt, type History, horizonOf, levelsAt, lifeOf, type Lives, livesOf, type MapPage, NEVER, pastOf, UNBORN } from "../shore/life";
 import { tideFrame, wholeFrame } from "../shore/spiral";
 import { visible } from "../text";
@@ -167,9 +167,8 @@ function NothingYet({ agent }: { agent: string }) {
   const t = words.value;
   return (
     <Empty title={t.memoryNone}>
-      <p>{t.memoryNoneHint}</p>
-      <RememberCommand agent={agent} />
-      <p><a href={pathOf(["a", agent, "play"])}>{t.playground}</a></p>
+      <RememberCommand agent={agent} hint={t.memoryNoneHint} />
+      {may("write") && <p><a href={pathOf(["a", agent, "play"])}>{t.playground}</a></p>}
     </Empty>
   );
 }

@@ -52,6 +52,7 @@ export const en = {
   explained: "docs/errors.md explains it",
   tryAgain: "Try again",
   missingPermission: (scopes: readonly string[]) => `Your key allows: ${scopes.join(", ") || "nothing"}.`,
+  onlyWriters: "Only a key with the permission write can send messages.",
   copy: "Copy",
   copied: "Copied",
   example: "I moved to Lisbon in May.",

@@ -108,7 +108,8 @@ export const en = {
     resume: "Continue",
     paused: (count: number) => `Paused. ${many(count, "event is", "events are")} new.`,
     none: "No event yet",
-    noneWhy: "An event appears for each change of the memory. Send the agent a message:",
+    noneWhy: "An event appears for each change of the memory.",
+    send: "Send the agent a message:",
     noneOfKind: "No event of the chosen kinds.",
     bounded: (count: number) => `The latest ${format.format(count)} events. All stored ones:`,
     groups: {

@@ -49,6 +49,7 @@ export const zh: Words = {
   explained: "说明见 docs/errors.md",
   tryAgain: "重试",
   missingPermission: (scopes) => `您的密钥允许：${scopes.map(scopeName).join("、") || "无"}。`,
+  onlyWriters: "只有允许“写”的密钥才能发送消息。",
   copy: "复制",
   copied: "已复制",
   example: "我五月搬到了里斯本。",
