@@ -229,6 +229,11 @@ def test_the_audit_log_is_read_by_pages_from_its_end(tab: Visit, client: Client)
     tab.page.click(".pages >> text=Newest")
     tab.page.wait_for_selector(".forget tbody th >> text='61'")
     assert len(asked) == 3
+    tab.page.set_viewport_size({"width": 390, "height": 844})
+    table = tab.page.locator(".forget .table")
+    assert table.evaluate("one => one.scrollWidth - one.clientWidth") == 0, "a column is cut off"
+    heights = table.locator("tbody tr").evaluate_all("rows => rows.map((one) => one.offsetHeight)")
+    assert max(heights) < 120
 
 
 def test_searching_and_forgetting_need_no_pointer(tab: Visit, client: Client) -> None:
@@ -317,12 +322,12 @@ def test_a_key_that_may_only_read_sees_which_permission_is_missing(browser: Brow
     with running_daemon(data, {"ACCESS__AUTHENTICATION": "keys"}) as daemon:
         with Client(daemon.url, api_key=owner) as client:
             client.create_statement(AGENT, subject="Clara", topic="residence", object="Graz")
+            client.open_agent("empty")
         # The first requests are refused, which the console reports.
         with visiting(browser, daemon.url, is_checked=False, locale="en-US") as visit:
             for screen, permission in (("forget", "admin"), ("play", "write")):
                 visit.open(f"/ui/a/{AGENT}/{screen}")
                 visit.page.fill("dialog input[type=password]", reader)
-            client.open_agent("empty")
                 visit.page.click("dialog button[type=submit]")
                 visit.page.wait_for_selector(f"text=This needs the permission {permission}.")
                 assert visit.page.locator("main :is(textarea, .wide, button.danger)").count() == 0
@@ -331,10 +336,10 @@ def test_a_key_that_may_only_read_sees_which_permission_is_missing(browser: Brow
             visit.page.click("dialog button[type=submit]")
             visit.page.wait_for_selector(".claim")
             assert visit.page.locator(".tools button").all_inner_texts() == ["History"]
-            assert visit.elsewhere == []
             for path in ("/ui/a/empty", "/ui/a/empty/live"):
                 visit.open(path)
                 visit.page.fill("dialog input[type=password]", reader)
                 visit.page.click("dialog button[type=submit]")
                 visit.page.wait_for_selector("main >> text=Only a key with the permission write")
                 assert visit.page.locator("main :is(.command, a)").count() == 0
+            assert visit.elsewhere == []
