@@ -26,6 +26,8 @@ def read(tool: str, sent: Any) -> Reading:
 
 
 QUERY = {"query": "Where?"}
+DIET = {"subject": "I", "topic": "diet", "object": "vegan"}
+SAID = {"role": "user", "content": "I play chess"}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,22 @@ QUERY = {"query": "Where?"}
         ("remember", {"content": "Hi.", "role": "用户"}, {"content": "Hi.", "role": "user"}),
         ("remember", {"text": "Hi.", "role": "HUMAN"}, {"content": "Hi.", "role": "user"}),
         ("remember", {"messages": [{"content": "A."}, "B."]}, {"content": "A.\nB."}),
+        ("remember", {"messages": json.dumps([SAID])}, {"content": "I play chess", "role": "user"}),
+        ("remember", {"content": json.dumps(SAID)}, {"content": "I play chess", "role": "user"}),
+        (
+            "remember",
+            {"messages": [{**SAID, "role": "AI"}]},
+            {"content": "I play chess", "role": "assistant"},
+        ),
+        (
+            "remember",
+            json.dumps({"messages": json.dumps([SAID, SAID])}),
+            {"content": "I play chess\nI play chess"},
+        ),
+        ("create_memory", {"arguments": {"arguments": DIET}}, DIET),
+        ("create_memory", {"arguments": json.dumps({"input": json.dumps(DIET)})}, DIET),
+        ("create_memory", {"memories": [DIET]}, DIET),
+        ("create_memory", {"fact": json.dumps(DIET)}, DIET),
         ("remember", {"content": "Hi.", "time": "2026-05-01T12:00:00Z"}, {"time": 1777636800000}),
         ("forget", {"topic": "Heron", "dry_run": "是"}, {"topic": "Heron", "dry_run": True}),
         ("forget", {"id": "n1", "dry_run": "false"}, {"memories": ["n1"], "dry_run": False}),
@@ -83,6 +101,8 @@ def test_a_form_is_accepted_and_its_changes_are_reported(
         ("recall", {str(i): i for i in range(2_000)}, "TOO_MANY_ITEMS"),
         ("recall", {**QUERY, "speakers": ["x"] * 51}, "TOO_MANY_ITEMS"),
         ("remember", {"content": "Hi.", "role": "king"}, "INVALID_VALUE"),
+        ("create_memory", {"memories": [DIET, DIET]}, "TOO_MANY_ITEMS"),
+        ("create_memory", {"memories": ["vegan"]}, "MISSING_FIELD"),
         ("forget", {"topic": "Heron"}, "MISSING_FIELD"),
         ("forget", {"topic": "Heron", "dry_run": "perhaps"}, "INVALID_VALUE"),
         ("forget", {"topic": "Heron", "dry_run": True, "except": "Ann"}, "UNKNOWN_FIELD"),
@@ -101,9 +121,6 @@ def test_a_refusal_says_what_is_allowed(tool: str, sent: Any, reason: str) -> No
     choices = {choice for one in TOOLS[tool].parameters for choice in one.choices}
     names |= set(sent) if isinstance(sent, dict) else set()
     assert set(re.findall("[a-z_]+", fault)) <= names | choices, fault
-
-
-DIET = {"subject": "I", "topic": "diet", "object": "vegan"}
 
 
 @pytest.mark.parametrize(
@@ -129,6 +146,20 @@ def test_a_fact_is_refused_if_its_denial_cannot_be_read(sent: Any) -> None:
     assert refused.value.metadata["allowed"] == "true or false"
     with pytest.raises(InvalidRequest):
         read("forget", {"topic": "Heron", "dry_run": "not"})
+
+
+@pytest.mark.parametrize("text", ['["a", 1]', '{"a": 1}', '[{"content": "A."}]', "[not JSON]", "[]"])
+def test_other_json_is_kept_as_it_was_said(text: str) -> None:
+    """Only messages with a role are read from JSON; all other text is the words of the speaker."""
+    assert read("remember", {"content": text}).arguments["content"] == text
+
+
+def test_a_refusal_names_the_wrapper() -> None:
+    """Several facts in one call are refused by the name of the field in which they are."""
+    with pytest.raises(InvalidRequest) as refused:
+        read("create_memory", {"memories": [DIET, DIET]})
+    assert [one.field for one in refused.value.violations] == ["arguments.memories"]
+    assert refused.value.metadata["allowed"] == "one call for each"
 
 
 def test_an_unknown_field_is_reported_without_personal_data() -> None:

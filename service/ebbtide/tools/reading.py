@@ -140,14 +140,66 @@ def _fields(reading: Reading, sent: Any) -> Mapping[str, Any]:
         value = value[0]
     if not isinstance(value, dict):
         reading.refuse("arguments", "not an object", "a JSON object", "WRONG_TYPE")
-    for name in ENVELOPES:
-        if name in value and value.keys() - {name} <= BESIDES and isinstance(value[name], str | dict):
-            reading.notice(f"arguments: read from {name}")
-            inner = _decoded(reading, value[name]) if isinstance(value[name], str) else value[name]
-            if isinstance(inner, dict):
-                _refuse_large(reading, inner)
-                return inner
-    return value
+    for _ in range(MAX_ENCODINGS):
+        name = next((one for one in ENVELOPES if one in value and value.keys() - {one} <= BESIDES), None)
+        if name is None or not isinstance(value[name], str | dict):
+            break
+        inner = _decoded(reading, value[name]) if isinstance(value[name], str) else value[name]
+        if not isinstance(inner, dict):
+            break
+        reading.notice(f"arguments: read from {name}")
+        _refuse_large(reading, inner)
+        value = inner
+    return _messages(reading, _unwrapped(reading, value))
+
+
+def _unwrapped(reading: Reading, value: dict[str, Any]) -> dict[str, Any]:
+    """Return the object that is alone in a field of no meaning, such as `memories`. Refuse several of them."""
+    if len(value) != 1 or reading.tool.is_strict:
+        return value
+    [(name, inner)] = value.items()
+    if len(name) > MAX_NAME_CHARS or _meant_by(reading.tool, _folded(name)):
+        return value
+    inner = _from_json(reading, inner)
+    several = inner if isinstance(inner, list) else [inner]
+    if not several or not all(isinstance(one, dict) for one in several):
+        return value
+    if len(several) > 1:
+        reading.refuse(_shown(name), f"{len(several)} items", "one call for each", "TOO_MANY_ITEMS")
+    reading.notice(f"arguments: read from {_shown(name)}")
+    inner_fields: dict[str, Any] = several[0]
+    return inner_fields
+
+
+def _messages(reading: Reading, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with messages sent as JSON text as a list, and with the role that all of them have."""
+    if not any(one.name == "role" for one in reading.tool.parameters):
+        return given
+    for name, value in given.items():
+        found = _from_json(reading, value)
+        several = found if isinstance(found, list) else [found]
+        if not several or not all(
+            isinstance(one, dict) and {"role", "content"} <= one.keys() for one in several
+        ):
+            continue
+        if found is not value:
+            reading.notice(f"{_shown(name)}: read from text")
+        roles = {one["role"] for one in several if isinstance(one["role"], str)}
+        role = {"role": roles.pop()} if len(roles) == 1 and _present(given.get("role")) is None else {}
+        return {**given, name: found, **role}
+    return given
+
+
+def _from_json(reading: Reading, value: Any) -> Any:
+    """Return the list or object of which a value is the JSON, else the value."""
+    if not isinstance(value, str) or len(value) > MAX_CHARS or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        found = from_json(value, allow_inf_nan=False)
+    except ValueError:
+        return value
+    _refuse_large(reading, found)
+    return found
 
 
 def _decoded(reading: Reading, text: str) -> Any:

@@ -33,6 +33,7 @@ WORDS: Mapping[str, str] = {
     "at most {} items": "最多 {} 项",
     "at most {} attributes": "最多 {} 个属性",
     "names of at most {} characters, values of at most {}": "名称最多 {} 个字符，值最多 {} 个",
+    "one call for each": "每项调用一次",
     "a text": "文字",
     "a list of texts": "文字的列表",
     "an integer": "整数",
