@@ -132,6 +132,22 @@ async def test_a_period_has_both_its_ends(
         assert await values(call) == [(other, "current")]
 
 
+@pytest.mark.parametrize("value", ["not vegan", "no longer vegan", "不再吃素"])
+async def test_a_denied_value_is_refused_until_its_denial_is_clear(tmp_path: Path, value: str) -> None:
+    """ "Not vegan" is no diet. The caller denies the value, or says that the words are the value."""
+    async with rest_in(tmp_path) as call:
+        fields = {"subject": "I", "topic": "diet", "object": value}
+        for path, body in (("statements", fields), ("tools/create_memory", {"arguments": fields})):
+            refused = await call("POST", f"/v1/agents/ann/{path}", body)
+            assert refused.json()["error"]["reason"] == "MISSING_FIELD", refused.text
+            assert refused.json()["error"]["message"].startswith("negated: required")
+        kept = await done(call, "POST", "statements", {**fields, "negated": False})
+        assert (kept["object"], kept["negated"]) == (value, False)
+        await says(call, "marital_status", "not married")
+        await says(call, "likes", "not having to commute")
+        await says(call, "nickname", "not Bob")
+
+
 async def test_words_end_what_the_caller_dates(tmp_path: Path) -> None:
     """An end in the words counts with a given beginning too, but not an earlier end or that of another clause."""
     async with rest_in(tmp_path) as call:

@@ -28,7 +28,7 @@ from ebbtide.fleet.ingest.declaring import Supplied, Told, is_for_period
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id, ruling_text_id
-from ebbtide.language.builtin.negation import denial_of, denies_allergy
+from ebbtide.language.builtin.negation import denial_of, denies_allergy, is_denied
 from ebbtide.memory.declaration import Declaration, corrected
 from ebbtide.memory.digestion import OwnLink
 from ebbtide.memory.namesakes import Namesakes
@@ -36,7 +36,14 @@ from ebbtide.memory.relatives import Relatives
 from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, MAX_RIVALS, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
-from ebbtide.memory.values import is_done, reports_change, tells_of_past, tells_of_plan
+from ebbtide.memory.values import (
+    canonical_value,
+    is_done,
+    normalised,
+    reports_change,
+    tells_of_past,
+    tells_of_plan,
+)
 from ebbtide.memory.versions import Conflicts
 from ebbtide.memory.wording import word_statement
 from ebbtide.normalisation import is_invisible
@@ -421,18 +428,32 @@ def _with_meaning(request: CreateStatementRequest) -> tuple[CreateStatementReque
         if slot == "allergy":
             # "I can't eat nuts" does not deny the allergy.
             may_deny = denies_allergy(request.content)
+        if _has_denied_value(slot, request.object):
+            raise _undecided(
+                "the value is denied: true with the value alone, false if the denial is part of it"
+            )
         denial = denial_of(request.content, request.object) if may_deny else "none"
         if denial == "unclear":
-            needed = (
-                "required, since the sentence denies something: true if the value is not true, false if it is"
-            )
-            violations = [FieldViolation("negated", needed)]
-            raise InvalidRequest(f"negated: {needed}", reason="MISSING_FIELD", violations=violations)
+            raise _undecided("the sentence denies something: true if the value is not true, false if it is")
         negated = denial == "over"
     if modality is None:
         modality = "planned" if tells_of_plan(request.content) else "asserted"
     _check(slot, request.object, request.since, request.until, negated=negated)
     return request.model_copy(update={"negated": negated, "modality": modality}), slot
+
+
+def _has_denied_value(slot: str, value: str) -> bool:
+    """Return whether a value denies another one in a topic with one or few values. "Not married" is a value itself."""
+    is_known = slot in SLOTS and slot_of(slot).cardinality != "many"
+    return is_known and is_denied(value) and canonical_value(value) == normalised(value)
+
+
+def _undecided(reason: str) -> InvalidRequest:
+    """Return the refusal of a request that does not say whether it denies the value."""
+    needed = f"required, since {reason}"
+    return InvalidRequest(
+        f"negated: {needed}", reason="MISSING_FIELD", violations=[FieldViolation("negated", needed)]
+    )
 
 
 def _arriving(

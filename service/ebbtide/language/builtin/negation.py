@@ -63,6 +63,11 @@ def denial_of(sentence: str, value: str) -> Denial:
     return "unclear" if denies(_AFFIRMS.sub(" ", said)) else "none"
 
 
+def is_denied(value: str) -> bool:
+    """Return whether a value begins with words that deny the rest of it: "not vegan", 不再吃肉."""
+    return value.strip().casefold().startswith(("not ", "no longer ", "不再", "不是"))
+
+
 def denies_allergy(sentence: str) -> bool:
     """Return whether a sentence denies an allergy or says that it is over."""
     return _NOT_ALLERGIC.search(sentence.casefold()) is not None
