@@ -196,10 +196,12 @@ _PAST: Final = re.compile(
     r"|以前|之前|原来|曾经|过去|当时|那时|第一年|从前"
 )
 _ONCE: Final = re.compile(
-    r"\b(?:used? to|previously|formerly)\b|\b(?:did|was|were) (?:i|we|my|our)\b.*\b(?:before|earlier)\b"
-    r"|以前|曾经|从前|(?:之前|原来|过去)我?(?:都|是|住|在|做|用|养|叫|当)"
+    r"\b(?:used? to|previously|formerly)\b|以前|曾经|从前|(?:之前|原来|过去)我?(?:都|是|住|在|做|用|养|叫|当)"
 )
 """Words that ask only for an earlier time."""
+_DID_I: Final = re.compile(r"\b(?:did|was|were) (?:i|we|my|our)\b")
+_BEFORE: Final = re.compile(r"\b(?:before|earlier)\b")
+"""Words that do so after `_DID_I`."""
 _WHY: Final = re.compile(
     r"\b(?:why|because|reasons?|related|connect(?:s|ed|ion)?|caus(?:e|es|ed))\b|为什么|为何|原因|相关|有关|导致"
 )
@@ -377,7 +379,9 @@ def asks_for_the_past(question: str) -> bool:
 
 def asks_only_for_the_past(question: str) -> bool:
     """Return whether the words of a question ask for nothing but an earlier time: where did I live before?"""
-    return _ONCE.search(normalised(question)) is not None
+    text = normalised(question)
+    did = _DID_I.search(text)
+    return _ONCE.search(text) is not None or (did is not None and _BEFORE.search(text, did.end()) is not None)
 
 
 def asks_for_everything(question: str) -> bool:

@@ -8,7 +8,7 @@ from heapq import merge
 from operator import attrgetter
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
@@ -163,13 +163,6 @@ class NodePage(Response):
         description="With `details`: the nodes with their first content and links; `nodes` is empty then.",
     )
 
-    _has_details: bool = PrivateAttr(False)
-    """Whether `details` was requested."""
-
-    def as_json(self) -> str:
-        """Return the body, without `details` if they were not requested."""
-        return self.model_dump_json(exclude=None if self._has_details else {"details"})
-
 
 class LinkInfo(Response):
     """A live link."""
@@ -260,9 +253,7 @@ async def list_nodes(service: ReadingService, request: ListNodesRequest) -> Node
             # An entity may have many links, so each node is a job of its own.
             jobs = (partial(_detail, workspace, parse_node_id(text)) for text in dict.fromkeys(request.ids))
             found = [await agent.run(job) for job in jobs]
-            page = NodePage(nodes=[], next_page_token="", details=[one for one in found if one is not None])
-            page._has_details = True
-            return page
+            return NodePage(nodes=[], next_page_token="", details=[one for one in found if one is not None])
         return await agent.run(
             lambda: workspace.store.read(lambda txn: _node_page(txn, workspace, request, start))
         )
