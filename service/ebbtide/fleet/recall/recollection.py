@@ -196,9 +196,9 @@ class QueryRunner:
             asks_for=question.asks_for,
             recency=question.recency,
             topics=topics_of(query.text) if question.is_about_user and len(index) > SMALL else None,
-            on_record=np.array(record.true, dtype=np.int64),
-            off_record=np.array([*record.untrue, *record.withdrawn], dtype=np.int64),
-            withdrawn=np.array(record.withdrawn, dtype=np.int64),
+            on_record=record.true,
+            off_record=np.concatenate([record.untrue, record.withdrawn]),
+            withdrawn=record.withdrawn,
             is_dated=self._time_ms is not None,
             addresses_assistant=question.addresses_assistant,
             alike=self.archive.vectors.likeness if self.archive.vectors is not None else None,
@@ -233,7 +233,7 @@ class QueryRunner:
         time_ms = self.now_ms if self._time_ms is None else self._time_ms
         found = messages_on_record(self.ledger, self.network, question.query, time_ms)
         message = self.archive.index.column("message")
-        return OnRecord(*(np.flatnonzero(np.isin(message, some)).tolist() for some in found))
+        return OnRecord(*(np.flatnonzero(np.isin(message, some)) for some in found))
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
         index = self.archive.index

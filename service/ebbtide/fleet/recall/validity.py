@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from ebbtide.entity_names import entity_key
 from ebbtide.ids import NodeId
+from ebbtide.memory.columns import Array
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import DATES, slot_of
 from ebbtide.memory.statements import Ledger, Version
@@ -43,17 +46,17 @@ NO_STATEMENT = Validity()
 
 
 class OnRecord(NamedTuple):
-    """The messages of the statements on a topic, each in the first of these lists that fits."""
+    """The messages of the statements on a topic, or their passages, each in the first of these arrays that fits."""
 
-    true: Sequence[int]
+    true: Array
     """Of those that are true at a time."""
-    untrue: Sequence[int]
+    untrue: Array
     """Of those that are not: past values and plans."""
-    withdrawn: Sequence[int]
+    withdrawn: Array
     """Of those that were corrected or retracted."""
 
 
-NO_RECORD = OnRecord((), (), ())
+NO_RECORD = OnRecord(*(np.zeros(0, dtype=np.int64),) * 3)
 
 
 RELATIVE_WEIGHT = 0.1
@@ -167,7 +170,8 @@ def messages_on_record(ledger: Ledger, network: Network, query: str, time_ms: in
         for one in replay.versions(subject, slot):
             is_true = one.holds_at(time_ms) and one.first.modality != "planned"
             (true if is_true else withdrawn if one.withdrawn else untrue).update(one.messages)
-    return OnRecord(sorted(true), sorted(untrue - true), sorted(withdrawn - untrue - true))
+    found = sorted(true), sorted(untrue - true), sorted(withdrawn - untrue - true)
+    return OnRecord(*(np.array(some, dtype=np.int64) for some in found))
 
 
 def _followers(ledger: Ledger, past: Version) -> Iterator[Version]:
