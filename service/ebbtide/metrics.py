@@ -331,6 +331,9 @@ class ClusterMetrics:
             "store_behind_total", "Agents closed because their file may lack a commit (STORE_BEHIND)."
         )
         self.take_s = histogram("take_seconds", "Duration of taking an agent from the log, in seconds.")
+        self.copies = counter(
+            "copies_total", "Agents whose copies this node completed before they moved to it."
+        )
         self.moved_slots = counter(
             "slots_moved_total", "Slots that this node took or gave away.", "direction"
         )

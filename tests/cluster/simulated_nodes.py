@@ -113,7 +113,12 @@ class Moves:
     """Notes what a membership asks of its daemon."""
 
     during_release: Callable[[], object] = lambda: None
+    during_prepare: Callable[[], object] = lambda: None
     releases: int = 0
+
+    def prepare(self, node: str, slots: Collection[int], most: int) -> frozenset[int]:
+        self.during_prepare()
+        return frozenset(sorted(slots)[:most])
 
     def release(self, accepts: Callable[[str], bool]) -> None:
         self.releases += 1

@@ -283,7 +283,7 @@ def test_a_stale_read_refuses_no_process() -> None:
 
 
 def test_a_hand_over_closes_the_agents_before_the_table_is_written() -> None:
-    """While the agents are closed the node refuses requests for them, and no other node owns them yet."""
+    """While the agents are copied the node serves them; while they are closed no node does."""
     cluster = settled("a")
     old = cluster.processes[0]
     new = Process(cluster.documents, "b")
@@ -292,14 +292,14 @@ def test_a_hand_over_closes_the_agents_before_the_table_is_written() -> None:
     moved = {slot for slot, name in enumerate(best("a", "b")) if name == "b"}
     seen = list[set[int]]()
 
-    def closing() -> None:
+    def note() -> None:
         new.plan()
         assert not new.owned()
         seen.append({slot for slot in ALL if not old.membership.accepts(slot)})
 
-    old.moves.during_release = closing
+    old.moves.during_prepare = old.moves.during_release = note
     old.plan()
-    assert seen == [moved]
+    assert seen == [set(), moved]
     new.plan()
     assert new.owned() == moved
     assert old.owned() == ALL - moved

@@ -19,7 +19,7 @@ from ebbtide.cluster.checking import FixedRouting
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import Kind, Record, Refused
 from ebbtide.cluster.names import Names
-from ebbtide.cluster.node import refuse_unsynced
+from ebbtide.cluster.node import refuse_unsynced, some_slots
 from ebbtide.cluster.ownership import LogMetrics
 from ebbtide.cluster.shared_keys import merged, share_keys
 from ebbtide.cluster.slots import slot_of
@@ -328,3 +328,21 @@ def test_log_servers_must_say_that_they_sync_each_record() -> None:
             pytest.raises(Precondition, match="does not sync each record"),
         ):
             warnings(one, two, unsynced)
+
+
+# --- the slots that move at a time -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("open_agents", "most", "moving"),
+    [
+        ({1: 0, 2: 0, 3: 0}, 2, {1, 2}),
+        ({1: 1, 2: 0, 3: 1, 4: 0, 5: 1}, 64, {1, 2, 3, 4}),
+        ({1: 7, 2: 0, 3: 1}, 64, {1}),
+        (dict.fromkeys(range(100), 1), 64, set(range(6))),
+        ({}, 64, set()),
+    ],
+)
+def test_few_open_agents_move_at_a_time(open_agents: dict[int, int], most: int, moving: set[int]) -> None:
+    """At most two, or a sixteenth if there are many; but at least one slot moves."""
+    assert some_slots({slot: "x" * count for slot, count in open_agents.items()}, most) == moving

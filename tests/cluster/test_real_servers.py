@@ -421,14 +421,22 @@ def writing(node: Node, agent: str) -> Iterator[list[str]]:
     print(f"longest wait of a client: {max(gaps):.2f} s; median {sorted(gaps)[len(gaps) // 2]:.3f} s")
 
 
+def metric(node: Node, name: str) -> float:
+    """Return the value of a metric without labels."""
+    lines = node.client.get("/metrics").text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+
 @pytest.mark.full
 def test_a_stopped_node_hands_its_agents_over(cluster: Cluster) -> None:
-    """SIGTERM: no acknowledged write is lost, and a client that writes has to wait a moment at most."""
-    owner, other, _ = cluster.nodes
+    """SIGTERM: no acknowledged write is lost, and the new owner has completed its copy before the agent moves."""
+    owner, other, third = cluster.nodes
     agent = cluster.agent_of(owner, "handed")
+    before = sum(metric(one, "ebbtide_cluster_copies_total") for one in (other, third))
     with writing(other, agent) as acknowledged:
         assert owner.stop() == 0
     assert messages_of(other, agent) == acknowledged
+    assert sum(metric(one, "ebbtide_cluster_copies_total") for one in (other, third)) > before
 
 
 @pytest.mark.full

@@ -79,6 +79,13 @@ class Documents(Protocol):
 class Moves(Protocol):
     """The work of the daemon when slots move. Called on the thread of the membership."""
 
+    def prepare(self, node: str, slots: Collection[int], most: int) -> frozenset[int]:
+        """Return the slots that move to a node next, at most a number of them.
+
+        The node first completes its copies of their open agents, which continue. Block for a moment.
+        """
+        ...
+
     def release(self, accepts: Callable[[str], bool]) -> None:
         """Close every open agent whose directory `accepts` refuses. Block until they are closed."""
         ...
@@ -454,7 +461,7 @@ class Membership:
             self._write(self._table.with_owner(plan.claimed, self._info.name))
             self._take_over(lease)
         for node, slots in plan.given.items():
-            self._moving = frozenset(sorted(slots)[: self._times.moves_at_once])
+            self._moving = self._moves.prepare(node, slots, self._times.moves_at_once)
             try:
                 self._moves.release(lambda directory: self._slot(directory) not in self._moving)
                 self._give(node)

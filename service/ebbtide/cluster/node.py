@@ -7,6 +7,7 @@ slots to other nodes while its servers still answer, and ends its lease after th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
@@ -14,9 +15,10 @@ import socket
 import threading
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sized
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ebbtide import __version__
@@ -32,6 +34,7 @@ from ebbtide.cluster.status import agents_in, used_names
 from ebbtide.errors import EbbtideError, Precondition, Unavailable
 from ebbtide.fleet.runtime.fleet import Fleet
 from ebbtide.fleet.runtime.notifier import Notifier
+from ebbtide.forwarding.exchange import COPY_AGENT, VerbHead
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
 from ebbtide.metrics import ClusterMetrics
@@ -39,10 +42,21 @@ from ebbtide.settings import ClusterSettings, StoreSettings
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.telemetry import get_log, in_background
 
+T = TypeVar("T")
+
 MIN_SECRET_BYTES = 16
 
 ADOPTED_AT_ONCE = 4
 """Agents that are completed from the log at a time, after slots were taken."""
+
+PREPARE_S = 2.0
+"""How long the agents of some slots are copied before they move."""
+
+OPEN_MOVED_AT_ONCE = 2
+"""Open agents that move at a time: their requests wait until the new owner has opened all of them."""
+
+MOST_MOVES = 16
+"""Moves of open agents to one node: with many of them, more move at a time, so that a stop ends."""
 
 MONITOR_S = 2.0
 """Time-out of a log server's monitoring."""
@@ -277,18 +291,50 @@ class ClusterNode:
 
     # --- moves, on the thread of the membership ----------------------------------------------------
 
+    def prepare(self, node: str, slots: Collection[int], most: int) -> frozenset[int]:
+        """Return the slots that move to a node next, at most a number of them, with few open agents.
+
+        The node first completes its copies of these agents. Block for at most `PREPARE_S`.
+        """
+        fleet = self._fleet
+        prepared = None if fleet is None else self._await(lambda: self._prepare(fleet, node, slots, most))
+        return frozenset(sorted(slots)[:most]) if prepared is None else prepared
+
+    async def _prepare(self, fleet: Fleet, node: str, slots: Collection[int], most: int) -> frozenset[int]:
+        places = asyncio.Semaphore(ADOPTED_AT_ONCE)
+
+        async def copy(agent_id: AgentId) -> None:
+            async with places:
+                await self.peers.request_of(node, VerbHead(COPY_AGENT, b"", b"", agent_id))
+
+        open_agents = {slot: list[AgentId]() for slot in sorted(slots)}
+        for agent in fleet.open_agents:
+            open_agents.get(self._slot(agent.id), []).append(agent.id)
+        moving = some_slots(open_agents, most)
+        leaving = [agent_id for slot in moving for agent_id in open_agents[slot]]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PREPARE_S):
+                # An agent that was not copied moves all the same.
+                await asyncio.gather(*map(copy, leaving), return_exceptions=True)
+        return moving
+
     def release(self, keeps: Callable[[str], bool]) -> None:
         """Close every open agent whose directory `keeps` refuses. Block until they are closed."""
         fleet = self._fleet
-        if fleet is not None and not self._stopped.is_set():
-            work = fleet.release(lambda agent_id: keeps(directory_name(agent_id)))
-            released = asyncio.run_coroutine_threadsafe(work, self._loop)
-            while not self._stopped.is_set():
-                try:
-                    released.result(0.1)
-                    return
-                except TimeoutError:
-                    continue
+        if fleet is not None:
+            self._await(lambda: fleet.release(lambda agent_id: keeps(directory_name(agent_id))))
+
+    def _await(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+        """Return the result of work on the event loop; None once the node stops."""
+        if self._stopped.is_set():
+            return None
+        running = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        while not self._stopped.is_set():
+            try:
+                return running.result(0.1)
+            except TimeoutError:
+                continue
+        return None
 
     def acquired(self, slots: Collection[int]) -> None:
         """Complete the files of the agents in these slots, and resume their work, in the background."""
@@ -328,6 +374,18 @@ class ClusterNode:
                 return await fleet.on_pool(lambda: agents_in(self._servers, self._names, slots))
             except NoAnswer:
                 await asyncio.sleep(RETRY_S)
+
+
+def some_slots(open_agents: Mapping[int, Sized], most: int) -> frozenset[int]:
+    """Return the first slots that move at a time: at most a number of them, and with few open agents."""
+    room = max(OPEN_MOVED_AT_ONCE, sum(map(len, open_agents.values())) // MOST_MOVES)
+    found = list[int]()
+    for slot, agents in open_agents.items():
+        room -= len(agents)
+        if found and (room < 0 or len(found) == most):
+            break
+        found.append(slot)
+    return frozenset(found)
 
 
 def node_name() -> str:

@@ -115,16 +115,25 @@ class Ownership:
     def take(self, agent_id: str, path: Path) -> bool:
         """Complete the closed file in an agent's directory from the log. Return whether the agent exists."""
         log = self._new_log(agent_id)
-        copy = Replica(
+        with self._locks[path.name], self._observer.metrics.take_s.time():
+            exists = log.take(self._replica(path))
+        self._logs[agent_id] = log
+        return exists
+
+    def copy(self, agent_id: str, path: Path) -> bool:
+        """Complete the closed file of an agent of another node from the log. Return whether the agent exists."""
+        with self._locks[path.name]:
+            exists = self._new_log(agent_id).fold(self._replica(path))
+        self._observer.metrics.copies.inc()
+        return exists
+
+    def _replica(self, path: Path) -> Replica:
+        return Replica(
             path,
             map_bytes=self._map_bytes,
             max_map_bytes=self._max_map_bytes,
             seal_of=partial(self.seal_of, path.name),
         )
-        with self._locks[path.name], self._observer.metrics.take_s.time():
-            exists = log.take(copy)
-        self._logs[agent_id] = log
-        return exists
 
     def log(self, agent_id: str) -> AgentLog:
         """Return the log of an agent, as the latest `take` left it."""

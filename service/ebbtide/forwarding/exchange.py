@@ -105,6 +105,9 @@ class CallEnd(msgspec.Struct, frozen=True, tag="end", array_like=True):
 DIGEST_FILE = "DigestFile"
 """The name of a request for the digests of an agent's file, which only `ebbtide cluster check` makes."""
 
+COPY_AGENT = "CopyAgent"
+"""The name of a request to complete the copy of an agent that its owner is about to give to the receiver."""
+
 
 class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
     """An operation for one agent, or for all agents of one worker."""

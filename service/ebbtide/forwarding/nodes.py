@@ -15,8 +15,10 @@ import socket
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from ebbtide.errors import EbbtideError, agent_moving
-from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Hello, Proof, Seen
+from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Hello, Proof, Seen, VerbHead, VerbResult
 from ebbtide.forwarding.peers import Peers
 from ebbtide.ids import MAX_AGENT_ID_LENGTH
 from ebbtide.telemetry import get_log, in_background
@@ -89,6 +91,10 @@ class NodePeers(Peers):
     async def catch_up(self, version: int) -> None:
         """Wait a moment until this node has read a version of the table of slots."""
         await self._routing.catch_up(version)
+
+    async def request_of(self, name: str, head: VerbHead) -> VerbResult:
+        """Return the result of an operation from a node, which does not pass it on. Raise AGENT_MOVING."""
+        return await self.request(self._index(name), msgspec.structs.replace(head, is_repeated=True))
 
     @property
     def others(self) -> list[int]:

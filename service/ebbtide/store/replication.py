@@ -39,6 +39,13 @@ class Replication(Protocol):
         """
         ...
 
+    def copy(self, agent_id: str, path: Path) -> bool:
+        """Complete the closed file of an agent of another node from the log. Return whether the agent exists.
+
+        Raise LOG_BEHIND, NOT_ENOUGH_LOG_SERVERS.
+        """
+        ...
+
     def log(self, agent_id: str) -> Log:
         """Return the log of an agent, as the latest `take` left it."""
         ...

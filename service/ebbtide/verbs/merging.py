@@ -16,7 +16,7 @@ from ebbtide.access.grants import CALLER, Caller, let_ask
 from ebbtide.errors import EbbtideError, Internal
 from ebbtide.fleet.runtime.fleet import OPENED
 from ebbtide.forwarding.errors import error_from, error_to
-from ebbtide.forwarding.exchange import DIGEST_FILE, Exchange, VerbHead, VerbResult
+from ebbtide.forwarding.exchange import COPY_AGENT, DIGEST_FILE, Exchange, VerbHead, VerbResult
 from ebbtide.forwarding.peers import Peers
 from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.metrics import merged_text
@@ -122,7 +122,7 @@ def answer_others(service: Service, peers: Peers) -> None:
     async def answer(head: VerbHead, exchange: Exchange) -> bool:
         token = CALLER.set(CALLER.get())
         try:
-            answer = _digest_file if head.name == DIGEST_FILE else _answer
+            answer = BETWEEN_NODES.get(head.name, _answer)
             result = VerbResult(await answer(service, head))
         except EbbtideError as error:
             result = VerbResult(error=error_to(error))
@@ -147,6 +147,15 @@ async def _answer(service: Service, head: VerbHead) -> bytes:
 async def _digest_file(service: Service, head: VerbHead) -> bytes:
     async with service.fleet.using(parse_agent_id(head.agent_id)) as agent:
         return msgspec.msgpack.encode(await agent.mailbox.run_in_background(agent.workspace.store.digests))
+
+
+async def _copy_agent(service: Service, head: VerbHead) -> bytes:
+    await service.fleet.copy(parse_agent_id(head.agent_id))
+    return b""
+
+
+BETWEEN_NODES = {DIGEST_FILE: _digest_file, COPY_AGENT: _copy_agent}
+"""Requests that only nodes of a cluster, and its command, make."""
 
 
 # --- the merges --------------------------------------------------------------------------------------------

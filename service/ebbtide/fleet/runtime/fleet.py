@@ -331,14 +331,39 @@ class Fleet:
 
     async def adopt(self, agent_id: AgentId) -> None:
         """Complete the file of an agent that this node has come to own, and resume its work."""
-        busy = (self._agents, self._opening, self._deleting, self._restoring)
-        if any(agent_id in one for one in busy) or not self.data.owns(agent_id):
+        if agent_id in self._opening:
+            # It is copied or opened.
+            await asyncio.wait([self._opening[agent_id]])
+        if self._is_busy(agent_id) or not self.data.owns(agent_id):
             return
-        taking = self._in_background(self._taken(agent_id))
-        self._opening[agent_id] = taking
-        taking.add_done_callback(lambda task: self._opened(agent_id, task))
-        if await taking:
+        if await self._as_opening(agent_id, self._taken(agent_id)):
             await self._resume_one(agent_id)
+
+    async def copy(self, agent_id: AgentId) -> None:
+        """Complete the file of an agent that is about to move to this node, while its owner continues."""
+        if not self.data.owns(agent_id) and not self._is_busy(agent_id):
+            await self._as_opening(agent_id, self._copied(agent_id))
+
+    def _is_busy(self, agent_id: AgentId) -> bool:
+        return any(agent_id in one for one in (self._agents, self._opening, self._deleting, self._restoring))
+
+    async def _as_opening(self, agent_id: AgentId, work: Coroutine[Any, Any, bool]) -> bool:
+        """Do work with the closed file of an agent, which is not opened meanwhile."""
+        working = self._in_background(work)
+        self._opening[agent_id] = working
+        working.add_done_callback(lambda task: self._opened(agent_id, task))
+        return await asyncio.shield(working)
+
+    async def _copied(self, agent_id: AgentId) -> bool:
+        if agent_id in self._closing:
+            await asyncio.wait([self._closing[agent_id]])
+        try:
+            await self.on_pool(lambda: self.data.copy(agent_id))
+        except (EbbtideError, OSError) as error:
+            # It is taken from the log when this node owns it, and then an error counts.
+            self._log.info("agent not copied before it moves", agent_id=agent_id, exc_info=error)
+            return False
+        return True
 
     async def _taken(self, agent_id: AgentId) -> bool:
         """Complete the file of an agent. Return whether it has work."""

@@ -205,15 +205,23 @@ class DataDirectory:
         if self.replication is not None:
             if not self.replication.take(agent_id, self.agents / name):
                 return False
-            self._note_taken(name, self.replication)
+            if self._note_taken(name, self.replication):
+                self.mark(agent_id)
         if self.meta(name) is not None:
             return True
         if not (self.agents / name / DATA_FILE).exists():
             return False
         return self._recovered(name) is not None
 
-    def _note_taken(self, directory: str, replication: Replication) -> None:
-        """Write the keys and `meta.json` after the log has completed a file. Mark the agent if it has work."""
+    def copy(self, agent_id: AgentId) -> None:
+        """Complete the closed file of an agent of another node from the log."""
+        name = directory_name(agent_id)
+        self._lock.confirm()
+        if self.replication is not None and self.replication.copy(agent_id, self.agents / name):
+            self._note_taken(name, self.replication)
+
+    def _note_taken(self, directory: str, replication: Replication) -> bool:
+        """Write the keys and `meta.json` after the log has completed a file. Return whether the agent has work."""
         keys = replication.data_keys(directory)
         if keys is not None and keys != self.keys.content(directory):
             self.keys.put(directory, keys)
@@ -221,9 +229,8 @@ class DataDirectory:
             agent_id = self._recover(directory)
         meta = self.meta(directory)
         if agent_id is None or meta is None:
-            return
-        if meta.counts.pending_batches or meta.counts.owed_passes:
-            self.mark(agent_id)
+            return False
+        return bool(meta.counts.pending_batches or meta.counts.owed_passes)
 
     def _share_keys(self, directory: str) -> None:
         """Give the other nodes of a cluster the wrapped keys of an agent, as they are here."""
