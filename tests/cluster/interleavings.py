@@ -94,11 +94,15 @@ class File(NamedTuple):
         return MemoryCopy(self.entries, self.head, (("aside",),) if self.was_put_aside else ())
 
 
+COPY = "copy"
+"""The name of the operation that completes the file of a closed agent."""
+
+
 class Operation(NamedTuple):
-    """A take, or the append of one commit, that an owner has begun."""
+    """A take, a copy, or the append of one commit, that an owner has begun."""
 
     name: str
-    """The commit; empty for a take."""
+    """The commit, or `COPY`; empty for a take."""
     acknowledged_before: frozenset[str] = frozenset()
     """The commits that were acknowledged before this operation began."""
     answers: tuple[Answer, ...] = ()
@@ -113,6 +117,7 @@ class Owner(NamedTuple):
     head: ChainHead | None = None
     """The head from which it would append; None while the agent is closed here."""
     commit_count: int = 0
+    copy_count: int = 0
     running: Operation | None = None
     waits_for: Call | None = None
 
@@ -155,6 +160,13 @@ def begin_take(world: World, index: int) -> World:
     return _resumed(world, index, Operation(""))
 
 
+def begin_copy(world: World, index: int) -> World:
+    owner = world.owners[index]
+    return _resumed(
+        world.with_owner(index, owner._replace(copy_count=owner.copy_count + 1)), index, Operation(COPY)
+    )
+
+
 def begin_commit(world: World, index: int) -> World:
     owner = world.owners[index]
     name = f"{owner.node}{owner.commit_count}"
@@ -166,7 +178,8 @@ def kill(world: World, index: int) -> World:
     """End the process. Its file stays as it is, its requests are still under way, and it starts again."""
     owner = world.owners[index]
     return world.with_owner(
-        index, Owner(owner.node, owner.life + 1, file_now(owner), None, owner.commit_count)
+        index,
+        Owner(owner.node, owner.life + 1, file_now(owner), None, owner.commit_count, owner.copy_count),
     )
 
 
@@ -237,7 +250,7 @@ def _resumed(world: World, index: int, running: Operation) -> World:
     world = world.with_owner(
         index, owner._replace(file=state.file, head=state.head, running=None, waits_for=None)
     )
-    if not running.name:
+    if running.name in ("", COPY):
         return world
     if state.head is None:
         is_refused = state.reason == "AGENT_MOVING"
@@ -268,6 +281,9 @@ def _state_of(
     timing = Timing(TIMEOUT_S, clock.read, clock.sleep)
     log = AgentLog(Answers(answers), SUBJECT, AGENT, author, timing=timing)
     try:
+        if name == COPY:
+            log.fold(copy)
+            return _State(File.of(copy), None)
         if name:
             assert head is not None
             head = log.append(commit(name), head)

@@ -322,9 +322,9 @@ class Node:
         if not self.owns:
             raise NotOwned
 
-    def take(self) -> bool:
+    def take(self, *, shortens: bool = True) -> bool:
         self.open_log()
-        return self.log.take(self.copy)
+        return self.log.take(self.copy, shortens=shortens)
 
     def commit(self, *names: str) -> None:
         """Append and apply a commit. Without an error it is acknowledged."""

@@ -20,6 +20,7 @@ from tests.cluster.interleavings import (
     World,
     answer,
     begin_commit,
+    begin_copy,
     begin_take,
     check,
     deliver,
@@ -101,7 +102,9 @@ def takes_of(world: World, owner: Owner) -> int:
     return sum(record.kind == Kind.OWN and record.author[0] == owner.node for record in world.records)
 
 
-def calls(max_takes: int, max_commits: int, max_lives: int = 1, max_late: int = 2) -> Steps:
+def calls(
+    max_takes: int, max_commits: int, max_lives: int = 1, max_late: int = 2, max_copies: int = 0
+) -> Steps:
     """Return the steps that are single calls of the stream, so that operations of several owners overlap."""
 
     def steps(world: World) -> Iterator[World]:
@@ -109,6 +112,8 @@ def calls(max_takes: int, max_commits: int, max_lives: int = 1, max_late: int = 
             if owner.waits_for is None:
                 if takes_of(world, owner) < max_takes:
                     yield begin_take(world, index)
+                if owner.head is None and owner.copy_count < max_copies:
+                    yield begin_copy(world, index)
                 if owner.head is not None and owner.commit_count < max_commits:
                     yield begin_commit(world, index)
             else:
@@ -162,6 +167,13 @@ def test_two_owners_with_large_commits_in_every_order_of_eleven_calls() -> None:
     assert explore(open_at_first_owner(), calls(2, 1, max_late=1), 11, check).schedules > 1_000_000
 
 
+@pytest.mark.usefixtures("few_attempts", "small_records")
+def test_copies_before_takes_in_every_order_of_eleven_calls() -> None:
+    """The same if a node completes its copy while the other one owns the agent, and before it takes it."""
+    steps = calls(2, 1, max_lives=0, max_late=1, max_copies=1)
+    assert explore(open_at_first_owner(), steps, 11, check).schedules > 1_000_000
+
+
 def open_at_first_owner() -> World:
     """Return a world in which the first of two owners has taken the agent."""
     return run(begin_take(started(2), 0), 0, honest)
@@ -183,6 +195,33 @@ def owner(stream: SimulatedStream) -> Node:
     node.commit("base")
     assert node.take()
     return node
+
+
+@pytest.mark.parametrize(
+    ("commits", "shortens", "is_replaced"),
+    [(3, True, False), (8, False, False), (8, True, True), (38, False, True)],
+)
+def test_a_long_log_is_replaced_if_asked_and_a_very_long_one_always(
+    stream: SimulatedStream,
+    owner: Node,
+    monkeypatch: pytest.MonkeyPatch,
+    commits: int,
+    shortens: bool,
+    is_replaced: bool,
+) -> None:
+    """Also: the log says once that it is long, and the content that replaces it is that of the file."""
+    monkeypatch.setattr(log, "LONG_LOG_RECORDS", 10)
+    assert owner.take()
+    called = list[bool]()
+    owner.log.on_long = lambda: called.append(owner.log.is_very_long)
+    names = [f"commit {number}" for number in range(commits)]
+    for name in names:
+        owner.commit(name)
+    assert called == ([False] if commits >= 8 else [])
+    assert owner.take(shortens=shortens)
+    assert (stream.records[-1].kind == Kind.REBASE) == is_replaced
+    assert owner.log.is_long == (commits >= 8 and not is_replaced)
+    assert fold(stream.records).entries == owner.copy.entries == ("base", *names)
 
 
 def test_an_append_without_answer_that_arrived_is_a_success(stream: SimulatedStream, owner: Node) -> None:

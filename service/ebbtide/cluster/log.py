@@ -43,6 +43,9 @@ RETRY_S: Final = (0.05, 0.5)
 LONG_LOG_RECORDS: Final = 1000
 """A log with fewer records is not replaced by the content of its file."""
 
+VERY_LONG: Final = 4
+"""How many times as long as a long log one is that is replaced also while requests wait for its agent."""
+
 RECORD_BYTES: Final = 1000
 """Mean size of a record. A log is replaced when it has about half the size of the file."""
 
@@ -247,7 +250,7 @@ class AgentLog:
         self.head = ChainHead()
         """The last record that this node has read or appended; a new store continues there."""
         self.on_long: Callable[[], None] = lambda: None
-        """Called when the log has become long: the agent should be closed and taken again."""
+        """Called when the log has become long: when idle, the agent should be closed, taken again and shortened."""
         self.erase_later: Callable[[str, int], None] = lambda subject, start: None
         """Called when the records of a subject before a sequence are to be erased, which takes a while."""
         self.on_damage: Callable[[str], None] = lambda server: None
@@ -264,6 +267,16 @@ class AgentLog:
     def confirm(self) -> None:
         """Raise AGENT_MOVING unless this node owns the agent now."""
         self._confirm()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the log should be replaced by the content of the file when the agent is idle."""
+        return self._appended >= self._long
+
+    @property
+    def is_very_long(self) -> bool:
+        """Whether the log should be replaced now."""
+        return self._appended >= VERY_LONG * self._long
 
     # --- appending ---------------------------------------------------------------------------------
 
@@ -352,8 +365,10 @@ class AgentLog:
 
     # --- taking ------------------------------------------------------------------------------------
 
-    def take(self, copy: Copy) -> bool:
+    def take(self, copy: Copy, *, shortens: bool = True) -> bool:
         """Complete the copy from the log and become the agent's owner. Return whether the agent exists.
+
+        `shortens` replaces a long log by the content of the copy; a very long one is always replaced.
 
         Raise AGENT_MOVING if this node does not own the agent, LOG_BEHIND if the log lacks records that the copy has
         or was damaged, on every server, and NOT_ENOUGH_LOG_SERVERS.
@@ -361,7 +376,7 @@ class AgentLog:
         damaged, leader = list[str](), ""
         for _ in range(MAX_TAKES):
             try:
-                exists = self._take(copy)
+                exists = self._take(copy, shortens)
             except Lacking as lacking:
                 self._confirm()
                 current = self._read(partial(self._stream.leader, self._subject))
@@ -395,7 +410,7 @@ class AgentLog:
             raise lacking.error from None
         self._put_aside(copy)
 
-    def _take(self, copy: Copy) -> bool:
+    def _take(self, copy: Copy, shortens: bool) -> bool:
         """Take the agent from the server that leads its log. Raise Lacking if records are missing there."""
         self._confirm()
         head = self._common_head(copy)
@@ -417,7 +432,9 @@ class AgentLog:
                 head = whole
                 continue
             copy.apply([], head)
-            if not self._has_rest(copy.start):
+            has_rest = self._has_rest(copy.start)
+            self._measure(copy)
+            if not has_rest and (self.is_very_long or (shortens and self.is_long)):
                 self._shorten(copy)
             return True
         raise not_enough_servers()
@@ -441,15 +458,16 @@ class AgentLog:
             self.erase_later(self._subject, start)
         return has_rest
 
-    def _shorten(self, copy: Copy) -> None:
-        """Replace a long log by the content of the file. The records before are erased later."""
+    def _measure(self, copy: Copy) -> None:
         self._long = max(LONG_LOG_RECORDS, copy.size // (2 * RECORD_BYTES))
         self._appended = self._read(partial(self._stream.count, self._subject))
-        if self._appended >= self._long:
-            rewritten = self.rewrite(copy.content())
-            copy.apply([], rewritten.head, rewritten.start)
-            self.erase_later(self._subject, rewritten.start)
-            self._appended = 1
+
+    def _shorten(self, copy: Copy) -> None:
+        """Replace the log by the content of the file. The records before are erased later."""
+        rewritten = self.rewrite(copy.content())
+        copy.apply([], rewritten.head, rewritten.start)
+        self.erase_later(self._subject, rewritten.start)
+        self._appended = 1
 
     def _common_head(self, copy: Copy) -> ChainHead:
         """Return the head from which to replay: that of the copy if the log has it, else the beginning."""

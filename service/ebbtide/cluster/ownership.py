@@ -112,11 +112,11 @@ class Ownership:
             )
         return agent_moving() if self._membership.has_lease else not_enough_servers()
 
-    def take(self, agent_id: str, path: Path) -> bool:
+    def take(self, agent_id: str, path: Path, *, shortens: bool = False) -> bool:
         """Complete the closed file in an agent's directory from the log. Return whether the agent exists."""
         log = self._new_log(agent_id)
         with self._locks[path.name], self._observer.metrics.take_s.time():
-            exists = log.take(self._replica(path))
+            exists = log.take(self._replica(path), shortens=shortens)
         self._logs[agent_id] = log
         return exists
 

@@ -14,7 +14,17 @@ class Log(Journal, Protocol):
     """The log of one agent that this node has taken."""
 
     on_long: Callable[[], None]
-    """Called when the log has become long: the agent should be closed and taken again, which shortens it."""
+    """Called when the log has become long: when idle, the agent should be closed, taken again and shortened."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the log should be shortened when the agent is idle."""
+        ...
+
+    @property
+    def is_very_long(self) -> bool:
+        """Whether the log should be shortened now."""
+        ...
 
     def append_gone(self) -> None:
         """Append that the agent was deleted, and erase all entries before."""
@@ -32,8 +42,10 @@ class Replication(Protocol):
         """Return the error for a request for an agent that this node does not own now."""
         ...
 
-    def take(self, agent_id: str, path: Path) -> bool:
+    def take(self, agent_id: str, path: Path, *, shortens: bool = False) -> bool:
         """Complete the closed file in an agent's directory from the log. Return whether the agent exists.
+
+        `shortens` replaces a long log by the content of the file.
 
         Raise AGENT_MOVING if this node does not own the agent, LOG_BEHIND, NOT_ENOUGH_LOG_SERVERS.
         """

@@ -48,6 +48,7 @@ from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.telemetry import get_log, in_background
 
 if TYPE_CHECKING:
+    from ebbtide.store.replication import Log
     from ebbtide.store.transfer.receiving import Staged
 
 T = TypeVar("T")
@@ -68,6 +69,9 @@ PASSING = ("AGENT_BEING_ERASED", "AGENT_BEING_RESTORED", "STORE_BEHIND", "NOT_EN
 
 OPENED: Final = ContextVar[list[AgentId] | None]("opened", default=None)
 """The agents that the present request has opened; None: nothing collects them."""
+
+UNUSED_S = 2.0
+"""How long no request has used an agent whose log is shortened: the agent is closed meanwhile."""
 
 RELEASE_GRACE_S = 0.2
 """How long an agent that moves to another node stays open for the requests that use it."""
@@ -299,7 +303,10 @@ class Fleet:
                 workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, options))
             workspace.store.on_behind = partial(self._ask_to_take_again, agent_id)
             if self.data.replication is not None:
-                self.data.replication.log(agent_id).on_long = workspace.store.on_behind
+                log = self.data.replication.log(agent_id)
+                log.on_long = partial(self._ask_to_shorten, agent_id, log)
+                if log.is_long:
+                    log.on_long()
             agent = Agent(agent_id, workspace, counts, self.shared, self._request_turn)
             self._agents[agent_id] = agent
             self.unresumed.pop(agent_id, None)
@@ -321,13 +328,33 @@ class Fleet:
     # --- a cluster ---------------------------------------------------------------------------------
 
     def _ask_to_take_again(self, agent_id: AgentId) -> None:
-        """Take an agent again whose file may lack what the log has, or whose log is long. Runs on the pool."""
+        """Take an agent again whose file may lack what the log has. Runs on the pool."""
         if self._loop is not None and not self._is_stopping:
             self._loop.call_soon_threadsafe(lambda: self._in_background(self._take_again(agent_id)))
 
     async def _take_again(self, agent_id: AgentId) -> None:
         await self.close(agent_id)
         await self._resume_one(agent_id)
+
+    def _ask_to_shorten(self, agent_id: AgentId, log: Log) -> None:
+        """Shorten the log of an agent when the agent is idle, or when the log is very long. Runs on any thread."""
+        if self._loop is not None and not self._is_stopping:
+            self._loop.call_soon_threadsafe(lambda: self._in_background(self._shorten(agent_id, log)))
+
+    async def _shorten(self, agent_id: AgentId, log: Log) -> None:
+        clock = self.shared.clock
+        while (agent := self._agents.get(agent_id)) is not None:
+            is_unused = agent.is_idle and clock.monotonic_s() - agent.last_used_s >= UNUSED_S
+            if is_unused or log.is_very_long:
+                break
+            await asyncio.sleep(UNUSED_S / 2)
+        if agent is None or self.data.replication is None or self.data.replication.log(agent_id) is not log:
+            # It was closed. When it is opened, its log is measured again.
+            return
+        await self.close(agent_id)
+        if not self._is_busy(agent_id) and self.data.owns(agent_id):
+            await self._as_opening(agent_id, self._taken(agent_id, shortens=True))
+            await self._resume_one(agent_id)
 
     async def adopt(self, agent_id: AgentId) -> None:
         """Complete the file of an agent that this node has come to own, and resume its work."""
@@ -365,12 +392,14 @@ class Fleet:
             return False
         return True
 
-    async def _taken(self, agent_id: AgentId) -> bool:
-        """Complete the file of an agent. Return whether it has work."""
+    async def _taken(self, agent_id: AgentId, *, shortens: bool = False) -> bool:
+        """Complete the file of an agent, and shorten a long log if asked. Return whether it has work."""
         if agent_id in self._closing:
             await asyncio.wait([self._closing[agent_id]])
         async with self._loads:
-            return await self.on_pool(lambda: self.data.exists(agent_id) and self.data.is_marked(agent_id))
+            return await self.on_pool(
+                lambda: self.data.exists(agent_id, shortens=shortens) and self.data.is_marked(agent_id)
+            )
 
     async def release(self, keeps: Callable[[AgentId], bool]) -> None:
         """Close every agent that `keeps` refuses, and wait for those that are being opened or closed."""

@@ -193,17 +193,17 @@ class DataDirectory:
         self._lock.confirm()
         return self.meta(directory_name(agent_id)) is not None
 
-    def exists(self, agent_id: AgentId) -> bool:
+    def exists(self, agent_id: AgentId, *, shortens: bool = False) -> bool:
         """Return whether the agent exists. Recover a lost `meta.json`.
 
-        In a cluster, take the agent: complete its file from the log. May open the store, so only the caller that opens
-        or deletes the agent may call it.
+        In a cluster, take the agent: complete its file from the log, and shorten a long log if asked.
+        May open the store, so only the caller that opens or deletes the agent may call it.
         """
         name = directory_name(agent_id)
         self._lock.confirm()
         self._replacement.bring_back(name)
         if self.replication is not None:
-            if not self.replication.take(agent_id, self.agents / name):
+            if not self.replication.take(agent_id, self.agents / name, shortens=shortens):
                 return False
             if self._note_taken(name, self.replication):
                 self.mark(agent_id)
