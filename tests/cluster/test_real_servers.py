@@ -20,7 +20,7 @@ import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cluster.checking import FixedRouting
-from ebbtide.cluster.log import Kind
+from ebbtide.cluster.log import LONG_LOG_RECORDS, Kind
 from ebbtide.errors import EbbtideError
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
@@ -437,6 +437,24 @@ def test_a_stopped_node_hands_its_agents_over(cluster: Cluster) -> None:
         assert owner.stop() == 0
     assert messages_of(other, agent) == acknowledged
     assert sum(metric(one, "ebbtide_cluster_copies_total") for one in (other, third)) > before
+
+
+@pytest.mark.full
+def test_a_long_log_is_shortened_when_its_agent_is_idle(cluster: Cluster) -> None:
+    """Not while a client writes, and nothing is lost; then another node has less to replay."""
+    owner, other, _ = cluster.nodes
+    agent = cluster.agent_of(owner, "long")
+    subject = cluster.names.subject_of(directory_name(AgentId(agent)))
+    acknowledged = list[str]()
+    while cluster.servers.count(subject) < LONG_LOG_RECORDS + 50:
+        for text in facts(len(acknowledged), len(acknowledged) + 20):
+            remember(owner, agent, text)
+            acknowledged.append(text)
+    assert all(one.kind != Kind.REBASE for one in cluster.servers.after(subject, 0, 10 * LONG_LOG_RECORDS))
+    first = (Kind.REBASE, Kind.REBASE_PART)
+    wait_until(lambda: cluster.servers.after(subject, 0, 1)[0].kind in first, RETRY_TIMEOUT_S, 0.2)
+    assert cluster.servers.count(subject) < LONG_LOG_RECORDS / 2
+    assert messages_of(other, agent) == acknowledged
 
 
 @pytest.mark.full
