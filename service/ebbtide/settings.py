@@ -462,6 +462,10 @@ class ClusterSettings(_Section):
     moves_at_once: Annotated[int, Field(ge=1, le=4096)] = Field(
         64, description="Slots that are handed over at a time."
     )
+    local_cache_bytes: Annotated[int, Field(ge=0, le=1 << 50)] = Field(
+        10 << 30,
+        description="Most bytes of copies of agents that other nodes own; the oldest are deleted. 0: no limit.",
+    )
     drain_s: Annotated[float, Field(ge=0, le=600)] = Field(
         20, description="Most seconds that a stop waits until the agents have moved to other nodes."
     )

@@ -192,16 +192,16 @@ class ClusterNode:
             await asyncio.sleep(WATCH_S)
 
     async def _sweep(self, fleet: Fleet) -> None:
-        """Remove copies of agents that other nodes own once their log was rewritten or they were deleted."""
+        """Remove copies of agents that other nodes own: of rewritten logs, of deleted agents, and too many."""
         while True:
             await asyncio.sleep(SWEEP_S)
             try:
                 removed = await fleet.on_pool(
-                    lambda: fleet.data.discard_copies(self.ownership.discard_obsolete)
+                    lambda: fleet.data.discard_copies(self._settings.local_cache_bytes)
                 )
                 await fleet.on_pool(fleet.data.erased.follow)
                 if removed:
-                    get_log("cluster").info("obsolete copies removed", count=removed)
+                    get_log("cluster").info("copies removed", count=removed)
             except (NoAnswer, EbbtideError, OSError) as error:
                 get_log("cluster").warning("copies not removed", exc_info=error)
 

@@ -139,8 +139,8 @@ class Ownership:
         """Return the log of an agent, as the latest `take` left it."""
         return self._logs[agent_id]
 
-    def discard_obsolete(self, directory: str, path: Path) -> bool:
-        """Delete the closed file of an agent of another node if it is no part of its log any more.
+    def discard(self, directory: str, path: Path, *, only_obsolete: bool) -> bool:
+        """Delete the closed file of an agent of another node, or only one that is no part of its log any more.
 
         Return whether it was deleted. May raise NoAnswer.
         """
@@ -149,10 +149,10 @@ class Ownership:
             if not self._membership.is_settled or self._membership.owns(slot):
                 return False
             copy = Replica(path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes)
-            is_obsolete = has_lost(self._stream, self._names.subject_of(directory), copy.head)
-            if is_obsolete:
-                copy.remove()
-            return is_obsolete
+            if only_obsolete and not has_lost(self._stream, self._names.subject_of(directory), copy.head):
+                return False
+            copy.remove()
+            return True
 
     def data_keys(self, directory: str) -> bytes | None:
         """Return the wrapped data keys of an encrypted agent; None without any."""

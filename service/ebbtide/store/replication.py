@@ -58,6 +58,13 @@ class Replication(Protocol):
         """
         ...
 
+    def discard(self, directory: str, path: Path, *, only_obsolete: bool) -> bool:
+        """Delete the closed file of an agent of another node, or only one that is no part of its log any more.
+
+        Return whether it was deleted.
+        """
+        ...
+
     def log(self, agent_id: str) -> Log:
         """Return the log of an agent, as the latest `take` left it."""
         ...

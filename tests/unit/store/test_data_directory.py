@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import lmdb
 import msgspec
@@ -25,6 +26,7 @@ from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.directory.agent_replacement import PendingDeletion
 from ebbtide.store.directory.data_directory import DataDirectory, directory_name
 from ebbtide.store.lmdb import environment
+from ebbtide.store.lmdb.environment import DATA_FILE
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.erased_log import records_of
 from tests.support.moving import received, sent
@@ -381,3 +383,40 @@ def test_a_successor_cleans_up_for_its_own_agents_only(data: DataDirectory) -> N
     assert sorted(path.name for path in data.work.iterdir()) == [foreign]
     assert successor.owns(AgentId(own))
     assert not successor.owns(AgentId(foreign))
+
+
+class OthersOwn:
+    """Another node of a cluster owns every agent but some, and the logs of some do not have their copies any more."""
+
+    def __init__(self, own: set[str], obsolete: set[str]) -> None:
+        self._own, self._obsolete = own, obsolete
+
+    def owns(self, directory: str) -> bool:
+        return directory in self._own
+
+    def discard(self, directory: str, path: Path, *, only_obsolete: bool) -> bool:
+        if only_obsolete and directory not in self._obsolete:
+            return False
+        shutil.rmtree(path)
+        return True
+
+    def data_keys(self, directory: str) -> bytes | None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("room_for", "left"), [(0, "bcdeo"), (4, "bcdeo"), (3, "cdeo"), (1, "eo"), (0.5, "o")]
+)
+def test_copies_of_other_nodes_have_a_limit(data: DataDirectory, room_for: float, left: str) -> None:
+    """Obsolete copies are deleted, then those that were written longest ago; none that this node owns."""
+    for age, name in enumerate("oabcde"):
+        data.create_store(identity(name)).close()
+        file = data.agents / name / DATA_FILE
+        os.utime(file, (1000 + age, 1000 + age))
+    size = file.stat().st_size
+    data.replication = cast(Any, OthersOwn(own={"o"}, obsolete={"a"}))
+    try:
+        assert data.discard_copies(int(room_for * size)) == 6 - len(left)
+        assert "".join(data.directories()) == left
+    finally:
+        data.replication = None

@@ -400,19 +400,35 @@ class DataDirectory:
         self.unmark(agent_id)
         return record
 
-    def discard_copies(self, discard: Callable[[str, Path], bool]) -> int:
-        """Call `discard` for the directory of each agent that another node of a cluster owns.
+    def discard_copies(self, most_bytes: int) -> int:
+        """Delete obsolete copies of agents that other nodes of a cluster own. Return how many were deleted.
 
-        It deletes a copy that is obsolete and returns whether it did. Return how many were deleted.
+        Then delete those that were written longest ago, until the others have at most `most_bytes`; 0: any number.
         """
-        discarded = 0
+        replication = self.replication
+        if replication is None:
+            return 0
+        discarded, kept = 0, list[tuple[float, int, str]]()
         for name in list(self.directories()):
-            if self.owns_directory(name) or not discard(name, self.agents / name):
+            if self.owns_directory(name):
                 continue
-            if self.replication is not None and self.replication.data_keys(name) is None:
-                self.keys.destroy(name)
-            self._remove_marker(name)
-            discarded += 1
+            if replication.discard(name, self.agents / name, only_obsolete=True):
+                if replication.data_keys(name) is None:
+                    self.keys.destroy(name)
+                self._remove_marker(name)
+                discarded += 1
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                state = (self.agents / name / DATA_FILE).stat()
+                kept.append((state.st_mtime, state.st_size, name))
+        excess = sum(size for _, size, _ in kept) - most_bytes if most_bytes else 0
+        for _, size, name in sorted(kept):
+            if excess <= 0:
+                break
+            if replication.discard(name, self.agents / name, only_obsolete=False):
+                self._remove_marker(name)
+                discarded += 1
+                excess -= size
         return discarded
 
     # --- transfers ---------------------------------------------------------------------------------
