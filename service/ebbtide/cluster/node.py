@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sized
 from contextlib import asynccontextmanager
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -51,6 +52,9 @@ ADOPTED_AT_ONCE = 4
 
 PREPARE_S = 2.0
 """How long the agents of some slots are copied before they move."""
+
+COPIED_S = 0.2
+"""The agents are copied again after a copy that took longer."""
 
 OPEN_MOVED_AT_ONCE = 2
 """Open agents that move at a time: their requests wait until the new owner has opened all of them."""
@@ -314,8 +318,12 @@ class ClusterNode:
         leaving = [agent_id for slot in moving for agent_id in open_agents[slot]]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PREPARE_S):
-                # An agent that was not copied moves all the same.
-                await asyncio.gather(*map(copy, leaving), return_exceptions=True)
+                took_s = inf
+                while leaving and took_s > COPIED_S:
+                    # Again after a long copy: the agents had commits meanwhile. One that fails moves all the same.
+                    begun_s = time.monotonic()
+                    await asyncio.gather(*map(copy, leaving), return_exceptions=True)
+                    took_s = time.monotonic() - begun_s
         return moving
 
     def release(self, keeps: Callable[[str], bool]) -> None:
