@@ -330,6 +330,10 @@ class ClusterMetrics:
         self.store_behind = counter(
             "store_behind_total", "Agents closed because their file may lack a commit (STORE_BEHIND)."
         )
+        self.repaired_logs = counter(
+            "repaired_logs_total",
+            "Logs that had lost records and were repaired from the file of their agent.",
+        )
         self.take_s = histogram("take_seconds", "Duration of taking an agent from the log, in seconds.")
         self.copies = counter(
             "copies_total", "Agents whose copies this node completed before they moved to it."

@@ -11,10 +11,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from ebbtide.cluster.log import AgentLog, Kind, NoAnswer, Record, Refused, Timing
+from ebbtide.cluster.log import AgentLog, Copy, Kind, NoAnswer, Record, Refused, Timing
+from ebbtide.cluster.ownership import has_all
 from ebbtide.errors import EbbtideError
 from ebbtide.store.chain import ChainHead
-from tests.cluster.simulated import AGENT, SUBJECT, Clock, Fold, MemoryCopy, SimulatedStream, commit, fold
+from tests.cluster.simulated import (
+    AGENT,
+    SUBJECT,
+    Clock,
+    Fold,
+    MemoryCopy,
+    SimulatedStream,
+    commit,
+    fold,
+    position_of,
+)
 
 TIMEOUT_S = 0.06
 """Long enough for two attempts of each call."""
@@ -78,20 +89,25 @@ class Answers:
     def lead_by_another(self, subject: str, avoided: Collection[str]) -> str:
         return ""
 
+    def is_newest(self, copy: Copy, idle: Collection[bytes]) -> bool:
+        """Whether the other files have nothing that a copy lacks: a call of the other nodes, not of the stream."""
+        return self._answer("is_newest", File.of(copy), tuple(idle))  # type: ignore[arg-type,return-value]
+
 
 class File(NamedTuple):
     """The file of one owner, as a value."""
 
     entries: tuple[str, ...] = ()
     head: ChainHead = ChainHead()
-    was_put_aside: bool = False
+    asides: tuple[tuple[str, ...], ...] = ()
+    marks: tuple[bytes, ...] = ()
 
     @classmethod
     def of(cls, copy: MemoryCopy) -> File:
-        return cls(copy.entries, copy.head, bool(copy.asides))
+        return cls(copy.entries, copy.head, copy.asides, copy.marks)
 
     def opened(self) -> MemoryCopy:
-        return MemoryCopy(self.entries, self.head, (("aside",),) if self.was_put_aside else ())
+        return MemoryCopy(self.entries, self.head, self.asides, marks=self.marks)
 
 
 COPY = "copy"
@@ -136,9 +152,18 @@ class World(NamedTuple):
     refused: frozenset[str] = frozenset()
     order: frozenset[tuple[str, str]] = frozenset()
     """Pairs of commits; the first was acknowledged before the second began."""
+    lost: frozenset[str] = frozenset()
+    """Acknowledged commits that the log has lost on every server."""
 
     def with_owner(self, index: int, owner: Owner) -> World:
         return self._replace(owners=(*self.owners[:index], owner, *self.owners[index + 1 :]))
+
+    def losing(self, count: int) -> World:
+        """Return the world after every server has lost the last records: all were restored to an older copy."""
+        kept = self.records[: len(self.records) - count]
+        lost = frozenset(self.acknowledged) - frozenset(fold(kept).entries)
+        closed = tuple(owner._replace(head=None, life=owner.life + 1) for owner in self.owners)
+        return self._replace(records=kept, lost=lost, owners=closed)
 
     def stream(self) -> SimulatedStream:
         return SimulatedStream(list(self.records), late=list(self.late))
@@ -199,7 +224,12 @@ def answer(world: World, index: int, *, late: bool = False, hidden: int = 0) -> 
     stream = world.stream()
     stream.hidden, stream.stale_reads = hidden, int(hidden > 0)
     given: Answer
-    if late:
+    if name == "is_newest":
+        copy, idle = arguments
+        others = (file_now(one) for place, one in enumerate(world.owners) if place != index)
+        # Without an answer of one of them it is not known.
+        given = not hidden and all(has_all(copy, idle, position_of(other)) for other in others)  # type: ignore[arg-type]
+    elif late:
         _, record, expected = arguments
         stream.late.append((record, expected))  # type: ignore[arg-type]
         given = NoAnswer
@@ -279,15 +309,18 @@ def _state_of(
 ) -> _State:
     copy, clock = file.opened(), Clock()
     timing = Timing(TIMEOUT_S, clock.read, clock.sleep)
-    log = AgentLog(Answers(answers), SUBJECT, AGENT, author, timing=timing)
+    stream = Answers(answers)
+    log = AgentLog(stream, SUBJECT, AGENT, author, timing=timing)
+    log.is_newest = stream.is_newest
     try:
         if name == COPY:
             log.fold(copy)
             return _State(File.of(copy), None)
         if name:
             assert head is not None
+            log.mark = copy.marks[-1] if copy.marks else b""
             head = log.append(commit(name), head)
-            copy.apply([commit(name)], head)
+            copy.apply([commit(name)], head, 0, [log.mark])
         else:
             log.take(copy)
         # Without an agent the next commit creates it, after the last record that was read.
@@ -382,6 +415,30 @@ def _check_file(records: tuple[Record, ...], file: File) -> None:
     if file.head.number:
         prefix = _state(tuple(record for record in records if record.sequence <= file.head.number))
         assert (prefix.head, prefix.entries) == (file.head, file.entries)
+
+
+def check_repair(world: World) -> None:
+    """Check the promises of a repair, in a world whose log has lost its last records at its start.
+
+    Every acknowledged commit is in the log, or in a file that is still there, as those that the log had lost. Those
+    that were acknowledged later, and those that the log had, are in the log. At most one owner repairs it.
+    """
+    state = _state(world.records)
+    assert len(set(state.entries)) == len(state.entries), "a commit is in the state twice"
+    assert not world.refused & set(state.entries), "a commit that was refused is in the state"
+    files = [file_now(owner) for owner in world.owners]
+    kept = {name for file in files for one in (file.entries, *file.asides) for name in one}
+    assert set(world.acknowledged) <= kept | set(state.entries), "an acknowledged commit is lost"
+    later = {name for name in world.acknowledged if name not in world.lost}
+    assert later <= set(state.entries), "a commit that was in the log is not in it any more"
+    repairs = [record for record in world.records if record.is_repair]
+    assert len(repairs) <= 1, "two owners have repaired the log"
+    if repairs:
+        assert world.lost <= set(state.entries), "a log was repaired with less than there was"
+    for file in files:
+        if any(record.head == file.head for record in world.records):
+            _check_file(world.records, file)
+    _check_final_take(world.records, world.late)
 
 
 @cache

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from ebbtide.cluster.log import AgentLog, NoAnswer, Record, Refused, Timing
+from ebbtide.cluster.log import AgentLog, Copy, NoAnswer, Record, Refused, Timing
+from ebbtide.cluster.ownership import has_all
 from ebbtide.errors import Precondition
 from ebbtide.store.chain import ChainHead
-from ebbtide.store.journal import Delta, TreeDelta
+from ebbtide.store.journal import Delta, Position, TreeDelta, with_marks
 from ebbtide.store.lmdb.lmdb_store import without_keys
 
 SUBJECT = "test.log.0.0.ann"
@@ -272,6 +273,8 @@ class MemoryCopy:
     """Every head that the file has had."""
     start: int = 0
     """The first record of the latest rebase."""
+    marks: tuple[bytes, ...] = ()
+    """The marks of the latest sessions."""
     size: int = 0
     locked: frozenset[str] = frozenset()
     """Names of entries whose data key was destroyed."""
@@ -281,7 +284,9 @@ class MemoryCopy:
     def content(self) -> bytes:
         return content(*self.entries)
 
-    def apply(self, commits: Sequence[bytes], head: ChainHead, start: int = 0) -> None:
+    def apply(
+        self, commits: Sequence[bytes], head: ChainHead, start: int = 0, marks: Sequence[bytes] = ()
+    ) -> None:
         self.start = start or self.start
         if self.crashes:
             self.crashes = False
@@ -290,13 +295,20 @@ class MemoryCopy:
             raise Precondition("The key of this agent is missing.", reason="DATA_KEY_MISSING")
         self.entries, self.head = applied(self.entries, commits), head
         self.heads.append(head)
+        self.marks = with_marks(self.marks, marks)
 
     def put_aside(self) -> None:
         self.asides += (self.entries,)
-        self.entries, self.head, self.start = (), ChainHead(), 0
+        self.entries, self.head, self.start, self.marks = (), ChainHead(), 0, ()
 
-    def remove(self) -> None:
-        self.entries, self.head, self.asides, self.start = (), ChainHead(), (), 0
+    def remove(self, *, keeps_aside: bool = False) -> None:
+        self.entries, self.head, self.start, self.marks = (), ChainHead(), 0, ()
+        self.asides = self.asides if keeps_aside else ()
+
+
+def position_of(copy: Copy) -> Position:
+    """Return where a file ends, as its node says."""
+    return Position(copy.head.number, (copy.marks or (b"",))[-1])
 
 
 class Node:
@@ -311,12 +323,20 @@ class Node:
         self._stream = stream
         self._name = name
         self._timing = Timing(timeout_s, self.clock.read, self.clock.sleep)
+        self.others: Sequence[Node] | None = None
+        """The other nodes of the cluster, which say where their files end; None: they do not answer."""
         self.open_log()
 
     def open_log(self) -> None:
         """Begin with a new log, as each take does."""
         self.log = AgentLog(self._stream, SUBJECT, AGENT, self._name, self._confirm, self._timing)
         self.log.on_damage = self.damaged.append
+        self.log.is_newest = self._is_newest
+
+    def _is_newest(self, copy: Copy, idle: Collection[bytes]) -> bool:
+        if self.others is None:
+            return False
+        return all(has_all(copy, idle, position_of(other.copy)) for other in self.others)
 
     def _confirm(self) -> None:
         if not self.owns:
@@ -330,7 +350,7 @@ class Node:
         """Append and apply a commit. Without an error it is acknowledged."""
         before = self.copy.head if self.copy.head.number else self.log.head
         head = self.log.append(commit(*names), before)
-        self.copy.apply([commit(*names)], head)
+        self.copy.apply([commit(*names)], head, 0, [self.log.mark])
 
 
 class NotOwned(Exception):

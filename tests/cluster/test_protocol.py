@@ -23,6 +23,7 @@ from tests.cluster.interleavings import (
     begin_copy,
     begin_take,
     check,
+    check_repair,
     deliver,
     explore,
     kill,
@@ -172,6 +173,50 @@ def test_copies_before_takes_in_every_order_of_eleven_calls() -> None:
     """The same if a node completes its copy while the other one owns the agent, and before it takes it."""
     steps = calls(2, 1, max_lives=0, max_late=1, max_copies=1)
     assert explore(open_at_first_owner(), steps, 11, check).schedules > 1_000_000
+
+
+@pytest.mark.usefixtures("few_attempts")
+@pytest.mark.parametrize("lost", [1, 3, 4])
+def test_two_owners_that_repair_in_every_order_of_calls(lost: int) -> None:
+    """The log has lost its last records, and the files of both owners may be beyond it.
+
+    One of them is about to ask the other one whether it may repair the log.
+    """
+    world = open_at_first_owner()
+    world = run(begin_commit(world, 0), 0, honest)
+    world = run(begin_take(world, 1), 1, honest)
+    world = run(begin_commit(world, 1), 1, honest)
+    world = world.losing(lost)
+    repairing = begin_take(world, 1)
+    while (call := repairing.owners[1].waits_for) is not None and call.name != "is_newest":
+        repairing = answer(repairing, 1)
+    assert call is not None
+    explored = explore(repairing, calls(3, 2, max_lives=2, max_late=1), 9, check_repair)
+    assert explored.schedules > 10_000
+
+
+@pytest.mark.usefixtures("few_attempts")
+@pytest.mark.parametrize("lost", [1, 2, 3, 4, 5])
+def test_two_owners_in_every_order_of_operations_after_a_loss(lost: int) -> None:
+    """The same with whole operations, in which a repair may be interrupted, or arrive late."""
+    world = open_at_first_owner()
+    world = run(begin_commit(world, 0), 0, honest)
+    world = run(begin_take(world, 1), 1, honest)
+    world = run(begin_commit(world, 1), 1, honest)
+    world = world.losing(lost)
+    takes = (*TAKES, first("late", "append"), first("kill after", "append"), first("kill", "append"))
+
+    def steps(one: World) -> Iterator[World]:
+        for index, owner in enumerate(one.owners):
+            for script in takes:
+                yield run(begin_take(one, index), index, script)
+            if owner.head is not None and owner.commit_count < 3:
+                for script in COMMITS:
+                    yield run(begin_commit(one, index), index, script)
+        if one.late:
+            yield deliver(one)
+
+    assert explore(world, steps, 4, check_repair).schedules > 1_000
 
 
 def open_at_first_owner() -> World:
@@ -686,6 +731,212 @@ def test_a_file_that_is_no_prefix_is_put_aside(stream: SimulatedStream, owner: N
     assert other.take()
     assert other.copy.asides == (("base", "lost"),)
     assert other.copy.entries == ("base", "kept")
+
+
+# --- repair ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nodes(stream: SimulatedStream, owner: Node) -> tuple[Node, Node]:
+    """The owner, and another node with a file that ends before two more commits of the owner."""
+    other = Node(stream, "b")
+    assert other.take() and owner.take()
+    owner.commit("one")
+    owner.commit("two")
+    owner.others, other.others = [other], [owner]
+    return owner, other
+
+
+EVERYTHING = ("base", "one", "two")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_log_that_lost_its_end_is_repaired(
+    stream: SimulatedStream, nodes: tuple[Node, Node], count: int
+) -> None:
+    """A file that has all of the log, and what it lost, replaces it. Both nodes continue with every commit."""
+    owner, other = nodes
+    del stream.records[-count:]
+    repaired: list[tuple[str, int, int]] = []
+    ends = (owner.copy.head.number, stream.records[-1].sequence)
+    owner.open_log()
+    owner.log.observer.repaired = lambda *one: repaired.append(one)  # type: ignore[method-assign]
+    assert owner.log.take(owner.copy)
+    assert repaired == [("ann", *ends)]
+    owner.commit("three")
+    assert owner.copy.entries == fold(stream.records).entries == (*EVERYTHING, "three")
+    assert (owner.copy.asides, owner.damaged) == ((), [])
+    assert other.take() and Node(stream, "c").take()
+    assert other.copy.entries == (*EVERYTHING, "three")
+
+
+def test_a_log_is_not_repaired_without_an_answer_of_every_node(
+    stream: SimulatedStream, nodes: tuple[Node, Node]
+) -> None:
+    """Its file may have later commits."""
+    owner, _ = nodes
+    del stream.records[-1]
+    owner.others = None
+    count = stream.append_count
+    with pytest.raises(EbbtideError) as error:
+        owner.take()
+    assert reason_of(error) == "LOG_BEHIND" and stream.append_count == count
+    assert owner.copy.entries == EVERYTHING
+
+
+def test_a_log_is_repaired_from_the_newest_file_only(
+    stream: SimulatedStream, nodes: tuple[Node, Node]
+) -> None:
+    """A former owner, whose file is beyond the log too, leaves it to the last one."""
+    owner, other = nodes
+    assert other.take()
+    other.commit("three")
+    del stream.records[-3:]
+    with pytest.raises(EbbtideError) as error:
+        owner.take()
+    assert reason_of(error) == "LOG_BEHIND" and owner.copy.entries == EVERYTHING
+    assert other.take() and other.copy.entries == (*EVERYTHING, "three")
+    assert owner.take() and owner.copy.entries == (*EVERYTHING, "three")
+
+
+def test_a_log_that_went_on_without_its_end_is_not_repaired(
+    stream: SimulatedStream, nodes: tuple[Node, Node]
+) -> None:
+    """Another node has acknowledged a commit after the loss. Its records may even equal those that were lost."""
+    owner, other = nodes
+    assert owner.take()
+    for name in ("three", "four", "five"):
+        owner.commit(name)
+    lost = stream.records[-4:]
+    del stream.records[-4:]
+    assert other.take()
+    assert stream.records[-1].head == lost[0].head, "the records of two takes are equal"
+    other.commit("other")
+    owner.others = [Node(stream, "c")]  # also if the other node has lost its file
+    with pytest.raises(EbbtideError) as error:
+        owner.take()
+    assert reason_of(error) == "LOG_BEHIND"
+    assert fold(stream.records).entries == (*EVERYTHING, "other")
+    assert owner.copy.entries == (*EVERYTHING, "three", "four", "five")
+
+
+def test_a_log_that_another_node_took_without_a_commit_is_repaired(
+    stream: SimulatedStream, nodes: tuple[Node, Node]
+) -> None:
+    """A node that started first has taken the agent. It has acknowledged nothing, and cannot after the repair."""
+    owner, other = nodes
+    del stream.records[-2:]
+    assert other.take()
+    assert owner.take() and owner.copy.entries == EVERYTHING
+    with pytest.raises(EbbtideError) as error:
+        other.commit("late")
+    assert reason_of(error) == "AGENT_MOVING"
+    assert other.take() and other.copy.entries == EVERYTHING
+
+
+def test_a_repair_is_refused_if_another_record_follows(
+    stream: SimulatedStream, nodes: tuple[Node, Node]
+) -> None:
+    """Another node takes the agent, and commits, after the repair has read the log."""
+    owner, other = nodes
+    del stream.records[-1]
+
+    def commit_elsewhere() -> None:
+        assert other.take()
+        other.commit("other")
+
+    stream.before_append = commit_elsewhere
+    with pytest.raises(EbbtideError) as error:
+        owner.take()
+    assert reason_of(error) == "AGENT_MOVING"
+    assert fold(stream.records).entries == ("base", "one", "other")
+    assert owner.copy.entries == EVERYTHING
+
+
+def test_a_log_that_lost_a_record_in_the_middle_is_not_repaired(
+    stream: SimulatedStream, nodes: tuple[Node, Node]
+) -> None:
+    """Its hashes do not show that the file has what follows."""
+    owner, _ = nodes
+    del stream.records[-1]
+    del stream.records[-2]
+    with pytest.raises(EbbtideError) as error:
+        owner.take()
+    assert reason_of(error) == "LOG_BEHIND" and owner.copy.entries == EVERYTHING
+
+
+@pytest.mark.usefixtures("small_records")
+def test_a_repair_that_was_interrupted_is_repeated(stream: SimulatedStream, nodes: tuple[Node, Node]) -> None:
+    """Its records may be beyond the file, which stays."""
+    owner, _ = nodes
+    del stream.records[-2:]
+    stream.script.extend([Outcome.HONEST] + [Outcome.LOST] * 60)
+    with pytest.raises(EbbtideError) as error:
+        owner.take()
+    assert reason_of(error) == "NOT_ENOUGH_LOG_SERVERS"
+    stream.script.clear()
+    assert stream.records[-1].kind == Kind.REBASE_PART
+    assert owner.take() and Node(stream, "c").take()
+    assert owner.copy.entries == EVERYTHING
+    assert owner.copy.asides == ()
+
+
+def test_a_crash_after_a_repair_loses_nothing(stream: SimulatedStream, nodes: tuple[Node, Node]) -> None:
+    """The log has the content, and the file is made from it."""
+    owner, _ = nodes
+    del stream.records[-2:]
+    owner.copy.crashes = True
+    with pytest.raises(Crash):
+        owner.take()
+    assert owner.take() and owner.copy.entries == EVERYTHING == fold(stream.records).entries
+
+
+@pytest.mark.parametrize("later", [0, 3])
+def test_a_file_that_a_repair_did_not_know_is_kept(
+    stream: SimulatedStream, nodes: tuple[Node, Node], later: int
+) -> None:
+    """It is put aside when its node takes the agent, before and after the log is as long as the file again."""
+    owner, _ = nodes
+    unknown = Node(stream, "c")
+    assert unknown.take()
+    unknown.commit("three")
+    del stream.records[-3:]
+    assert owner.take()
+    for number in range(later):
+        owner.commit(f"later {number}")
+    assert not has_lost(stream, SUBJECT, unknown.copy.head)
+    assert unknown.take()
+    assert unknown.copy.asides == ((*EVERYTHING, "three"),)
+    assert unknown.copy.entries == fold(stream.records).entries
+
+
+def test_a_log_is_repaired_in_the_first_session_and_after_a_rebase(stream: SimulatedStream) -> None:
+    """The creation of an agent and a rebase begin sessions, as takes do."""
+    node = Node(stream, "a")
+    node.others = []
+    assert not node.take()
+    for name in EVERYTHING:
+        node.commit(name)
+    del stream.records[-1]
+    assert node.take() and node.copy.entries == EVERYTHING
+    rewritten = node.log.rewrite(node.copy.content())
+    node.copy.apply([], rewritten.head, rewritten.start, [node.log.mark])
+    while not stream.erase_before(SUBJECT, rewritten.start):
+        pass
+    node.commit("three")
+    node.commit("four")
+    del stream.records[-1]
+    assert [record.kind for record in stream.records] == [Kind.REBASE, Kind.DELTA]
+    assert node.take() and node.copy.entries == fold(stream.records).entries == (*EVERYTHING, "three", "four")
+
+
+def test_a_log_without_a_record_is_not_repaired(stream: SimulatedStream, nodes: tuple[Node, Node]) -> None:
+    """It may be the log of another cluster, which never had this agent."""
+    owner, _ = nodes
+    stream.records.clear()
+    with pytest.raises(EbbtideError) as error:
+        owner.take()
+    assert reason_of(error) == "LOG_BEHIND" and not stream.records
 
 
 # --- takes ---------------------------------------------------------------------------------------------

@@ -52,6 +52,11 @@ class Replica:
         """The last entry."""
         return self.heads[-1]
 
+    @property
+    def mark(self) -> bytes:
+        """One session."""
+        return b"mark"
+
     def confirm(self) -> None:
         """Every read is current."""
 

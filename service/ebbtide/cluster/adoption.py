@@ -56,7 +56,7 @@ def adopt_all(data: DataDirectory, servers: Servers, settings: ClusterSettings) 
                 if keys is not None:
                     servers.write(names.data_keys(directory), keys, 0)
                 rewritten = log.rewrite(copy.content())
-                copy.apply([], rewritten.head, rewritten.start)
+                copy.apply([], rewritten.head, rewritten.start, [log.mark])
                 done.adopted.append(meta.agent_id)
             except EbbtideError as error:
                 done.left_out[meta.agent_id] = error.message
@@ -97,7 +97,6 @@ def repair(
             reason="LOG_BEHIND",
         )
     log = AgentLog(servers, subject, agent_id, AUTHOR, timing=Timing(settings.append_timeout_s))
-    log.head = ChainHead() if last is None else last.head
-    rewritten = log.rewrite(copy.content())
-    copy.apply([], rewritten.head, rewritten.start)
+    rewritten, mark = log.repaired_by(copy.content(), ChainHead() if last is None else last.head)
+    copy.apply([], rewritten.head, rewritten.start, [mark])
     return Repaired(head.number, log_head)

@@ -85,12 +85,13 @@ class Hashes:
     def __init__(self) -> None:
         self.head = ChainHead()
         self.start = self.size = 0
+        self.marks: tuple[bytes, ...] = ()
 
     def content(self) -> bytes:
         """Return nothing: no log is replaced by it."""
         return b""
 
-    def apply(self, _: Sequence[bytes], head: ChainHead, start: int = 0) -> None:
+    def apply(self, _: Sequence[bytes], head: ChainHead, start: int = 0, marks: Sequence[bytes] = ()) -> None:
         """Take note of the last record."""
         self.head = head
 
@@ -98,7 +99,7 @@ class Hashes:
         """Begin again."""
         self.head = ChainHead()
 
-    def remove(self) -> None:
+    def remove(self, *, keeps_aside: bool = False) -> None:
         """Begin again."""
         self.head = ChainHead()
 

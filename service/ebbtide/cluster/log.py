@@ -11,6 +11,9 @@ Five rules:
    copy that is no prefix of the log, and a log that has lost records, are detected. Then each log server leads in turn,
    and the records are read there: one server with a damaged disk does not stop an agent.
 5. If it is not known whether a record was appended, the agent is closed and taken again. There is no third path.
+
+A log that has lost its last records on every server is repaired by the take of a node whose file has them, if nothing
+acknowledged can be lost by that (`_repair`).
 """
 
 from __future__ import annotations
@@ -52,6 +55,9 @@ RECORD_BYTES: Final = 1000
 STALE_READ_S: Final = 3.0
 """How long a log that seems to lack records is read again at the server that leads it."""
 
+REPAIR: Final = "repair"
+"""Ends the author of a rebase that repairs a log: files that are not part of it are kept."""
+
 MAX_TAKES: Final = 9
 """How often a take that finds a damaged log begins again: each of three servers may lead, and be elected meanwhile."""
 
@@ -90,6 +96,16 @@ class Record(NamedTuple):
         """The head of a copy that ends with this record."""
         return ChainHead(self.sequence, self.hash)
 
+    @property
+    def mark(self) -> bytes:
+        """The mark of the session that begins with this record: a take, a rebase, or the creation of the agent."""
+        return mark_of(self.hash, self.author)
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether this record is a rebase, or a part of one, that repairs a log."""
+        return self.kind in (Kind.REBASE, Kind.REBASE_PART) and self.author.rpartition("/")[2] == REPAIR
+
 
 class Refused(Exception):
     """The expected record is not the last one of the agent."""
@@ -106,11 +122,11 @@ class Deposed(Exception):
 class Lacking(Exception):
     """The server that leads the log seems to lack records of it."""
 
-    def __init__(self, what: str, *, is_fork: bool = False) -> None:
-        """`is_fork`: the log continues without commits that the file has."""
+    def __init__(self, what: str, *, has_file: bool = False) -> None:
+        """`has_file`: the agent's file on this node has the records."""
         super().__init__(what)
         self.error = Corrupted(f"The log of the agent {what}.", reason="LOG_BEHIND")
-        self.is_fork = is_fork
+        self.has_file = has_file
 
 
 class Stream(Protocol):
@@ -173,6 +189,11 @@ class Copy(Protocol):
         ...
 
     @property
+    def marks(self) -> tuple[bytes, ...]:
+        """The marks of the latest sessions that the file has, the last one at the end."""
+        ...
+
+    @property
     def size(self) -> int:
         """The size of the file in bytes."""
         ...
@@ -181,11 +202,13 @@ class Copy(Protocol):
         """Return the whole content of the file, as the body of a rebase."""
         ...
 
-    def apply(self, entries: Sequence[bytes], head: ChainHead, start: int = 0) -> None:
+    def apply(
+        self, entries: Sequence[bytes], head: ChainHead, start: int = 0, marks: Sequence[bytes] = ()
+    ) -> None:
         """Apply commits and write the new head, durably and together. Create the file if there is none.
 
-        `start` is the first record of a rebase among them; 0: there is none. Raise DATA_KEY_MISSING for a commit of
-        which the data key was destroyed.
+        `start` is the first record of a rebase among them; 0: there is none. `marks` are those of sessions that began.
+        Raise DATA_KEY_MISSING for a commit of which the data key was destroyed.
         """
         ...
 
@@ -193,14 +216,19 @@ class Copy(Protocol):
         """Rename the file: it is no prefix of the log."""
         ...
 
-    def remove(self) -> None:
-        """Delete the file, also one that was put aside: the agent was deleted, or a rebase replaces its content."""
+    def remove(self, *, keeps_aside: bool = False) -> None:
+        """Delete the file, and one that was put aside: the agent was deleted, or a rebase replaces its content."""
         ...
 
 
 def hash_of(before: bytes, kind: str, body: bytes) -> bytes:
     """Return the hash of a record: SHA-256 of the hash before it, its kind and its body."""
     return hashlib.sha256(before + kind.encode() + body).digest()
+
+
+def mark_of(hash_: bytes, author: str) -> bytes:
+    """Return the mark of the session that an author began with a record. Two nodes may append equal records."""
+    return hashlib.sha256(hash_ + author.encode()).digest()
 
 
 class Observer:
@@ -211,6 +239,9 @@ class Observer:
 
     def in_doubt(self, agent_id: str) -> None:
         """Take note that it is not known whether a record was appended."""
+
+    def repaired(self, agent_id: str, file_head: int, log_head: int) -> None:
+        """Take note that a log was repaired, and with which records the file and the log ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +280,11 @@ class AgentLog:
         self.agent_id = agent_id
         self.head = ChainHead()
         """The last record that this node has read or appended; a new store continues there."""
+        self.mark = b""
+        """The mark of the present session; empty until the agent is taken or created."""
+        self.is_newest: Callable[[Copy, Collection[bytes]], bool] = lambda copy, idle: False
+        """Returns whether no other file of the agent has a commit that a copy lacks. `idle` are marks of sessions
+        without a commit."""
         self.on_long: Callable[[], None] = lambda: None
         """Called when the log has become long: when idle, the agent should be closed, taken again and shortened."""
         self.erase_later: Callable[[str, int], None] = lambda subject, start: None
@@ -289,17 +325,22 @@ class AgentLog:
         self._appended += 1
         if self._appended == self._long:
             self.on_long()
-        return self._append_all(Kind.PART, Kind.DELTA, entry, head)[0]
+        appended = self._append_all(Kind.PART, Kind.DELTA, entry, head)[0]
+        self.mark = self.mark or mark_of(appended.hash, self._author)
+        return appended
 
     def rewrite(self, content: bytes) -> Rewritten:
         """Append the whole content of a store, which replaces all before. Raises as `append`."""
         self._confirm()
-        return Rewritten(*self._append_all(Kind.REBASE_PART, Kind.REBASE, content, self.head))
+        rewritten = Rewritten(*self._append_all(Kind.REBASE_PART, Kind.REBASE, content, self.head))
+        self.mark = mark_of(rewritten.head.hash, self._author)
+        return rewritten
 
     def append_gone(self) -> None:
         """Append that the agent was deleted, and erase all before. Raises as `append`."""
         self._confirm()
         head, _ = self._append_all(Kind.PART, Kind.GONE, b"", self.head)
+        self.mark = b""
         self.erase_before(head.number)
 
     def erase_before(self, start: int) -> None:
@@ -370,6 +411,7 @@ class AgentLog:
 
         `shortens` replaces a long log by the content of the copy; a very long one is always replaced.
 
+        A log that lacks records of the copy on every server is repaired, if nothing acknowledged can be lost by that.
         Raise AGENT_MOVING if this node does not own the agent, LOG_BEHIND if the log lacks records that the copy has
         or was damaged, on every server, and NOT_ENOUGH_LOG_SERVERS.
         """
@@ -405,10 +447,63 @@ class AgentLog:
             raise lacking.error from None
 
     def _give_up(self, copy: Copy, lacking: Lacking) -> None:
-        """Raise LOG_BEHIND: no server has the records. A file that the log contradicts is put aside instead."""
-        if not lacking.is_fork:
+        """Repair the log, or raise LOG_BEHIND: no server has the records.
+
+        A file that the log contradicts is put aside instead, also one that is not part of a log that was repaired.
+        """
+        if not lacking.has_file:
             raise lacking.error from None
-        self._put_aside(copy)
+        log = self._compared(copy.marks)
+        if log.is_beginning and log.last_commit < copy.head.number:
+            if not self.is_newest(copy, log.idle):
+                raise lacking.error from None
+            self._repair(copy, log.head)
+        elif log.was_repaired or log.head.number > copy.head.number:
+            self._put_aside(copy)
+        else:
+            raise lacking.error from None
+
+    def _compared(self, marks: Collection[bytes]) -> Comparison:
+        """Compare the whole log with the marks of a file. Raise Lacking's error if it was damaged."""
+        chain, log = Chain(ChainHead()), Comparison(marks)
+        while records := self._next(chain):
+            for record in records:
+                if not chain.accepts(record) and record is not records[0]:
+                    break  # `_next` reads it again
+                chain.add(record)
+                if not chain.damaged:
+                    log.add(record)
+        log.head, log.is_beginning = chain.head, log.is_beginning and not chain.damaged
+        return log
+
+    def _repair(self, copy: Copy, end: ChainHead) -> None:
+        """Replace a log that ends with `end` by the content of a file that has all of it and more.
+
+        Nothing acknowledged is lost, because
+
+        * a commit is acknowledged when it is in the log and in the file of its owner. No file of another node has a
+          commit that this one lacks (`is_newest`), so this file has every acknowledged commit that is left;
+        * the log is a beginning of this file: its last session with a commit is one of the file's sessions, by hash and
+          author. The hash covers all before it. Within a session each commit follows the one before it. So no commit is
+          in the log only, as after another node continued a log without its last records;
+        * the append names the last record that was read. If another node has taken the agent, or a server has
+          more records after all, it is refused. So one of two nodes repairs a log.
+
+        Every server led the log before, or was not there. Sequences may be lower than those of the file afterwards: its
+        head becomes that of the rebase.
+        """
+        self._confirm()
+        before = copy.head.number
+        rewritten, mark = self.repaired_by(copy.content(), end)
+        copy.apply([], rewritten.head, rewritten.start, [mark])
+        self.observer.repaired(self.agent_id, before, end.number)
+
+    def repaired_by(self, content: bytes, end: ChainHead) -> tuple[Rewritten, bytes]:
+        """Append a content after the last record `end`, as a repair. Return its records and its mark."""
+        author = f"{self._author}/{REPAIR}"
+        log = AgentLog(self._stream, self._subject, self.agent_id, author, self._confirm, self._timing)
+        log.head, log.observer = end, self.observer
+        return log.rewrite(content), log.mark
 
     def _take(self, copy: Copy, shortens: bool) -> bool:
         """Take the agent from the server that leads its log. Raise Lacking if records are missing there."""
@@ -431,7 +526,8 @@ class AgentLog:
                 # From there on again: parts may have got their final record.
                 head = whole
                 continue
-            copy.apply([], head)
+            self.mark = mark_of(head.hash, self._author)
+            copy.apply([], head, marks=[self.mark])
             has_rest = self._has_rest(copy.start)
             self._measure(copy)
             if not has_rest and (self.is_very_long or (shortens and self.is_long)):
@@ -465,7 +561,7 @@ class AgentLog:
     def _shorten(self, copy: Copy) -> None:
         """Replace the log by the content of the file. The records before are erased later."""
         rewritten = self.rewrite(copy.content())
-        copy.apply([], rewritten.head, rewritten.start)
+        copy.apply([], rewritten.head, rewritten.start, [self.mark])
         self.erase_later(self._subject, rewritten.start)
         self._appended = 1
 
@@ -481,21 +577,24 @@ class AgentLog:
                     return head
                 self._put_aside(copy)
                 return ChainHead()
-            if self._begins_after(head.number):
-                # The log was rewritten; the records that it lost may have been deleted for good.
-                copy.remove()
+            base = self._base_after(head.number)
+            if base is not None:
+                if base.is_repair:
+                    self._put_aside(copy)
+                else:
+                    # The log was rewritten; the records that it lost may have been deleted for good.
+                    copy.remove()
                 return ChainHead()
-        last = self._read(lambda: self._stream.last(self._subject))
-        is_fork = last is not None and last.sequence > head.number
-        raise Lacking("lacks commits that the agent's file on this node has", is_fork=is_fork)
+        raise Lacking("lacks commits that the agent's file on this node has", has_file=True)
 
-    def _begins_after(self, sequence: int) -> bool:
-        """Return whether a rebase or a deletion follows a record."""
+    def _base_after(self, sequence: int) -> Record | None:
+        """Return the first rebase or deletion after a record."""
         while records := self._read(partial(self._stream.after, self._subject, sequence, RECORDS_PER_READ)):
-            if any(record.kind in (Kind.REBASE, Kind.GONE) for record in records):
-                return True
+            for record in records:
+                if record.kind in (Kind.REBASE, Kind.GONE):
+                    return record
             sequence = records[-1].sequence
-        return False
+        return None
 
     def _put_aside(self, copy: Copy) -> None:
         get_log("cluster").error("a file is no prefix of its log", agent_id=self.agent_id)
@@ -511,7 +610,7 @@ class AgentLog:
         chain, parts, whole, exists = Chain(head), list[bytes](), head, copy.head.number > 0
         locked: Precondition | None = None
         while records := self._next(chain):
-            entries, base = list[bytes](), 0
+            entries, base, marks = list[bytes](), 0, list[bytes]()
             for record in records:
                 if not chain.accepts(record) and record is not records[0]:
                     break  # `_next` reads it again
@@ -524,12 +623,14 @@ class AgentLog:
                 # A file never ends between a part and the record that makes it count.
                 body, parts, whole = _joined(parts, record.body), [], chain.head
                 if record.kind in (Kind.GONE, Kind.REBASE):
-                    entries, exists, base, locked = [], False, start, None
-                    copy.remove()
+                    entries, exists, base, locked, marks = [], False, start, None, []
+                    copy.remove(keeps_aside=record.is_repair)
+                if record.kind == Kind.OWN or (not exists and record.kind != Kind.GONE):
+                    marks.append(record.mark)
                 if record.kind in (Kind.DELTA, Kind.REBASE):
                     entries, exists = [*entries, body], True
             if exists and not chain.damaged and locked is None:
-                locked = _apply(copy, entries, whole, base)
+                locked = _apply(copy, entries, whole, base, marks)
         if chain.damaged:
             raise Lacking(f"was damaged: record {chain.damaged} does not follow the one before it")
         if locked is not None:
@@ -607,10 +708,57 @@ class Chain:
         return start
 
 
-def _apply(copy: Copy, entries: Sequence[bytes], head: ChainHead, start: int) -> Precondition | None:
+class Comparison:
+    """A log that is compared with the sessions of a file, record by record.
+
+    A session begins with a take, a rebase, or the creation of the agent; all commits after it are its own.
+    """
+
+    def __init__(self, marks: Collection[bytes]) -> None:
+        self._marks = marks
+        self._exists = self._is_known = False
+        self._author = ""
+        self.head = ChainHead()
+        """The last record of the log."""
+        self.is_beginning = False
+        """Whether the file has every session that has a commit."""
+        self.last_commit = 0
+        """The sequence of the last commit."""
+        self.idle: list[bytes] = []
+        """The marks of sessions without a commit, at the end, that the file does not have."""
+        self.was_repaired = False
+        """Whether the latest rebase repaired the log."""
+
+    def add(self, record: Record) -> None:
+        """Add the next record."""
+        if record.kind in (Kind.PART, Kind.REBASE_PART):
+            return
+        if record.kind == Kind.GONE:
+            self._exists = self._is_known = self.is_beginning = self.was_repaired = False
+            return
+        begins = not self._exists or record.kind in (Kind.OWN, Kind.REBASE)
+        if begins:
+            self._exists, self._author = True, record.author
+            self._is_known = record.mark in self._marks
+        if record.kind == Kind.OWN and not self._is_known:
+            self.idle.append(record.mark)
+            return
+        if record.kind == Kind.REBASE:
+            self.was_repaired = record.is_repair
+        if begins:
+            self.idle, self.is_beginning = [], self._is_known
+        elif not self._is_known or record.author != self._author:
+            self.is_beginning = False
+        if record.kind != Kind.OWN:
+            self.last_commit = record.sequence
+
+
+def _apply(
+    copy: Copy, entries: Sequence[bytes], head: ChainHead, start: int, marks: Sequence[bytes]
+) -> Precondition | None:
     """Apply commits to a copy. Return the error if the data key of one was destroyed."""
     try:
-        copy.apply(entries, head, start)
+        copy.apply(entries, head, start, marks)
     except Precondition as error:
         if error.reason != "DATA_KEY_MISSING":
             raise

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+
 from ebbtide import __version__
 from ebbtide.access.key_file import KeyFile
 from ebbtide.cluster.erased_log import ErasedLog
@@ -35,12 +37,13 @@ from ebbtide.cluster.status import agents_in, used_names
 from ebbtide.errors import EbbtideError, Precondition, Unavailable
 from ebbtide.fleet.runtime.fleet import Fleet
 from ebbtide.fleet.runtime.notifier import Notifier
-from ebbtide.forwarding.exchange import COPY_AGENT, VerbHead
+from ebbtide.forwarding.exchange import COPY_AGENT, SHOW_POSITION, VerbHead
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId
 from ebbtide.metrics import ClusterMetrics
 from ebbtide.settings import ClusterSettings, StoreSettings
 from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.journal import Position
 from ebbtide.telemetry import get_log, in_background
 
 T = TypeVar("T")
@@ -76,6 +79,9 @@ MOVE_TIMEOUT_S = 2.0
 
 LOOK_S = 0.1
 """Pause between two looks while it waits."""
+
+POSITION_S = 10.0
+"""Time-out of a question to another node for where its file of an agent ends."""
 
 WATCH_S = 10.0
 """Pause between two looks at the copies of the log."""
@@ -141,6 +147,7 @@ class ClusterNode:
             metrics=self.metrics,
         )
         self.membership.on_moved = self.metrics.moved
+        self.ownership.positions = self._positions
         self.erased_log = ErasedLog(self._servers, self._names, Timing(settings.append_timeout_s))
         self.peers = NodePeers(self.name, self._secret, self)
         self._admit(self._names.master_key, master_fingerprint, "encryption.master_key_file")
@@ -325,6 +332,26 @@ class ClusterNode:
                     await asyncio.gather(*map(copy, leaving), return_exceptions=True)
                     took_s = time.monotonic() - begun_s
         return moving
+
+    def _positions(self, agent_id: str) -> dict[str, Position | None]:
+        """Return where the file of an agent ends on each other node that the cluster knows; None without an answer."""
+        subjects = answered(lambda: self._servers.subjects(self._names.nodes))
+        names = {subject.rpartition(".")[2] for subject in subjects} | self.membership.nodes.keys()
+
+        async def ask(name: str) -> Position | None:
+            try:
+                async with asyncio.timeout(POSITION_S):
+                    head = VerbHead(SHOW_POSITION, b"", b"", agent_id)
+                    result = await self.peers.request_of(name, head)
+                return None if result.error else msgspec.msgpack.decode(result.body, type=Position)
+            except (EbbtideError, TimeoutError, msgspec.MsgspecError):
+                return None
+
+        async def ask_all(others: list[str]) -> dict[str, Position | None]:
+            return dict(zip(others, await asyncio.gather(*map(ask, others)), strict=True))
+
+        asked = ask_all(sorted(names - {self.name}))
+        return asyncio.run_coroutine_threadsafe(asked, self._loop).result(2 * POSITION_S)
 
     def release(self, keeps: Callable[[str], bool]) -> None:
         """Close every open agent whose directory `keeps` refuses. Block until they are closed."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ebbtide.cluster.log import (
     AgentLog,
+    Copy,
     Kind,
     NoAnswer,
     Observer,
@@ -27,6 +28,7 @@ from ebbtide.ids import AgentId
 from ebbtide.metrics import ClusterMetrics
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.store.journal import Position
 from ebbtide.store.lmdb.lmdb_store import without_keys
 from ebbtide.store.lmdb.replica import Replica
 from ebbtide.telemetry import get_log
@@ -50,6 +52,17 @@ def answered(ask: Callable[[], T], timing: Timing | None = None) -> T:
     raise not_enough_servers()
 
 
+def has_all(copy: Copy, idle: Collection[bytes], other: Position) -> bool:
+    """Return whether a copy has every commit of another file: its last session, and as much of it.
+
+    `idle` are marks of sessions without a commit.
+    """
+    if other.number == 0 or other.mark in idle:
+        return True
+    marks = copy.marks
+    return other.mark in marks and (other.mark != marks[-1] or other.number <= copy.head.number)
+
+
 def has_lost(stream: Stream, subject: str, head: ChainHead) -> bool:
     """Return whether a log begins after a record, because it was rewritten, or ends with a deletion after it."""
     first = stream.after(subject, 0, 1)
@@ -57,7 +70,7 @@ def has_lost(stream: Stream, subject: str, head: ChainHead) -> bool:
     if last is None or last.sequence <= head.number:
         return False
     # A damaged server may lack the first records, too: only a rewrite makes a copy obsolete.
-    is_rewritten = first[0].kind in (Kind.REBASE, Kind.REBASE_PART, Kind.GONE)
+    is_rewritten = first[0].kind in (Kind.REBASE, Kind.REBASE_PART, Kind.GONE) and not first[0].is_repair
     return (is_rewritten and first[0].sequence > head.number) or last.kind == Kind.GONE
 
 
@@ -93,6 +106,8 @@ class Ownership:
         self.damaged: set[str] = set()
         """The log servers that lacked records of an agent when they led its log."""
         self._observer = LogMetrics(metrics)
+        self.positions: Callable[[str], dict[str, Position | None]] = lambda agent_id: {"": None}
+        """Returns where the file of an agent ends on each other node; None: that node did not answer."""
 
     def close(self) -> None:
         """Stop erasing in the background; the next take of an agent continues. Idempotent."""
@@ -154,6 +169,28 @@ class Ownership:
             copy.remove()
             return True
 
+    def position(self, path: Path) -> Position:
+        """Return where the closed file of an agent of another node ends. Raise AGENT_MOVING if it may be open."""
+        slot = slot_of(path.name, self._names.slot_count)
+        if self._membership.owns(slot):
+            raise agent_moving()  # now, because its take may hold the lock, and wait for the node that asks
+        with self._locks[path.name]:
+            if not self._membership.is_settled or self._membership.owns(slot):
+                raise agent_moving()
+            copy = Replica(path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes)
+            return Position(copy.head.number, (copy.marks or (b"",))[-1])
+
+    def _is_newest(self, agent_id: str, copy: Copy, idle: Collection[bytes]) -> bool:
+        """Return whether no other node has a commit that a copy lacks. Every node must have answered."""
+        positions = self.positions(agent_id)
+        silent = sorted(node for node, position in positions.items() if position is None)
+        later = sorted(node for node, other in positions.items() if other and not has_all(copy, idle, other))
+        if silent or later:
+            get_log("cluster").error(
+                "a log that lacks records is not repaired", agent_id=agent_id, later=later, silent=silent
+            )
+        return not silent and not later
+
     def data_keys(self, directory: str) -> bytes | None:
         """Return the wrapped data keys of an encrypted agent; None without any."""
         found = answered(lambda: self._documents.read(self._names.data_keys(directory)))
@@ -198,6 +235,7 @@ class Ownership:
         log = AgentLog(self._stream, subject, agent_id, self._author, confirm, self._timing)
         log.erase_later, log.observer = self._eraser.add, self._observer
         log.on_damage = self._note_damage
+        log.is_newest = partial(self._is_newest, agent_id)
         return log
 
 
@@ -215,6 +253,13 @@ class LogMetrics(Observer):
         """Count and log an append in doubt."""
         self.metrics.in_doubt.inc()
         get_log("cluster").warning("append in doubt", agent_id=agent_id)
+
+    def repaired(self, agent_id: str, file_head: int, log_head: int) -> None:
+        """Count and log a repair."""
+        self.metrics.repaired_logs.inc()
+        get_log("cluster").warning(
+            "a log that lacked records was repaired", agent_id=agent_id, file=file_head, log=log_head
+        )
 
 
 class Eraser:

@@ -46,11 +46,20 @@ PLAIN, SEALED = b"\0", b"\1"
 
 FINGERPRINT_BYTES: Final = 8
 
+MAX_MARKS: Final = 1000
+"""Most marks in a file. A journal has fewer: it is rewritten before."""
+
 LEVEL: Final = 3
 """Level of compression. A trained dictionary saves 9 to 24 per cent, too little for a format of its own."""
 
 OWN_TO_FILE: Final = frozenset(
-    META.prefix + one.name for one in (*NOTES_OF_FILE, MetaEntries.journal_head, MetaEntries.journal_start)
+    META.prefix + one.name
+    for one in (
+        *NOTES_OF_FILE,
+        MetaEntries.journal_head,
+        MetaEntries.journal_start,
+        MetaEntries.journal_marks,
+    )
 )
 """Keys of the shared tree that describe one file."""
 
@@ -162,7 +171,16 @@ class Digests(msgspec.Struct, frozen=True):
     """The digest of the entries of each tree, but those that describe the file."""
 
 
-make_known(Delta, Digests)
+class Position(msgspec.Struct, frozen=True):
+    """Where the closed file of an agent ends."""
+
+    number: int
+    """The last entry of the journal that it has; 0 without a file."""
+    mark: bytes
+    """The mark of its last session."""
+
+
+make_known(Delta, Digests, Position)
 
 _SEALED_TABLES: Final = {(table.tree.decode(), table.prefix): table for table in TABLES if table.is_sealed}
 
@@ -194,12 +212,22 @@ class Rewritten(NamedTuple):
     """The number of the first one."""
 
 
+def with_marks(before: tuple[bytes, ...], marks: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return the marks of a file that has got those of later sessions."""
+    return (*before, *(mark for mark in marks if mark not in before))[-MAX_MARKS:]
+
+
 class Journal(Protocol):
     """Where the commits of one agent are appended before they are made."""
 
     @property
     def head(self) -> ChainHead:
         """The last entry; a new store continues there."""
+        ...
+
+    @property
+    def mark(self) -> bytes:
+        """The mark of the current session: no other process, and no other session of this one, has the same."""
         ...
 
     def confirm(self) -> None:

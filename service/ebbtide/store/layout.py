@@ -30,6 +30,7 @@ from ebbtide.bounds import (
     Count,
     DecayRate,
     Focus,
+    Hash,
     Id,
     Ids,
     Overrides,
@@ -445,6 +446,8 @@ class MetaEntries:
     """Number and hash of the latest commit in the journal, in a cluster."""
     journal_start = Entry(number(Id), 0)
     """The number of the first journal entry of the latest rewrite; entries before it are to be erased."""
+    journal_marks = Entry[tuple[bytes, ...]](record(tuple[Hash, ...]), ())
+    """The marks of the latest sessions of the journal that the file has, the last one at the end."""
     proof_key = Entry[bytes | None](fixed(KEY_BYTES), None)
     """The key of the agent's deletion proofs."""
     citings_due = Entry(FLAG, default=False)

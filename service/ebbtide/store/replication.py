@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ebbtide.errors import EbbtideError
-from ebbtide.store.journal import Journal
+from ebbtide.store.journal import Journal, Position
 
 
 class Log(Journal, Protocol):
@@ -48,6 +48,13 @@ class Replication(Protocol):
         `shortens` replaces a long log by the content of the file.
 
         Raise AGENT_MOVING if this node does not own the agent, LOG_BEHIND, NOT_ENOUGH_LOG_SERVERS.
+        """
+        ...
+
+    def position(self, path: Path) -> Position:
+        """Return where the closed file in the directory of an agent of another node ends.
+
+        Raise AGENT_MOVING if it may be open.
         """
         ...
 

@@ -16,7 +16,14 @@ from ebbtide.access.grants import CALLER, Caller, let_ask
 from ebbtide.errors import EbbtideError, Internal
 from ebbtide.fleet.runtime.fleet import OPENED
 from ebbtide.forwarding.errors import error_from, error_to
-from ebbtide.forwarding.exchange import COPY_AGENT, DIGEST_FILE, Exchange, VerbHead, VerbResult
+from ebbtide.forwarding.exchange import (
+    COPY_AGENT,
+    DIGEST_FILE,
+    SHOW_POSITION,
+    Exchange,
+    VerbHead,
+    VerbResult,
+)
 from ebbtide.forwarding.peers import Peers
 from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.metrics import merged_text
@@ -154,7 +161,12 @@ async def _copy_agent(service: Service, head: VerbHead) -> bytes:
     return b""
 
 
-BETWEEN_NODES = {DIGEST_FILE: _digest_file, COPY_AGENT: _copy_agent}
+async def _show_position(service: Service, head: VerbHead) -> bytes:
+    agent_id, data = parse_agent_id(head.agent_id), service.fleet.data
+    return msgspec.msgpack.encode(await service.fleet.on_pool(lambda: data.position(agent_id)))
+
+
+BETWEEN_NODES = {DIGEST_FILE: _digest_file, COPY_AGENT: _copy_agent, SHOW_POSITION: _show_position}
 """Requests that only nodes of a cluster, and its command, make."""
 
 

@@ -242,6 +242,6 @@ def test_everything_that_is_stored_has_a_place_in_an_export() -> None:
             "next_event",
         ),  # the history of the agent where it was
         *("sealed_with", "compaction_due", "leftovers", "citings_due", "has_lives"),  # they describe the file
-        *("journal_head", "journal_start"),  # the place in the log of a cluster
+        *("journal_head", "journal_start", "journal_marks"),  # the place in the log of a cluster
         "statement_uses",  # it only orders results
     }

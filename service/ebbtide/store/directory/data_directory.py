@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ebbtide.errors import Corrupted, EbbtideError
+from ebbtide.errors import Corrupted, EbbtideError, agent_moving
 from ebbtide.ids import AgentId
 from ebbtide.records import AgentCounts, Identity
 from ebbtide.shard import WHOLE, Shard
@@ -50,7 +50,7 @@ from ebbtide.telemetry import get_log
 
 if TYPE_CHECKING:
     from ebbtide.store.encryption.seal import MasterKey, Seal
-    from ebbtide.store.journal import Journal
+    from ebbtide.store.journal import Journal, Position
     from ebbtide.store.replication import Log, Replication
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -231,6 +231,12 @@ class DataDirectory:
         if agent_id is None or meta is None:
             return False
         return bool(meta.counts.pending_batches or meta.counts.owed_passes)
+
+    def position(self, agent_id: AgentId) -> Position:
+        """Return where the file of an agent of another node of a cluster ends. Raise AGENT_MOVING if it may be open."""
+        if self.replication is None:
+            raise agent_moving()
+        return self.replication.position(self.agents / directory_name(agent_id))
 
     def _share_keys(self, directory: str) -> None:
         """Give the other nodes of a cluster the wrapped keys of an agent, as they are here."""
@@ -502,7 +508,7 @@ class DataDirectory:
                 self._share_keys(directory_name(agent_id))
                 copy = Replica(staged, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
                 rewritten = log.rewrite(copy.content())
-                copy.apply([], rewritten.head, rewritten.start)
+                copy.apply([], rewritten.head, rewritten.start, [log.mark])
                 log.erase_before(rewritten.start)
 
         self._replacement.install(

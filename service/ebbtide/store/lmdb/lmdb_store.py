@@ -26,7 +26,7 @@ from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.durable import sync_directory, sync_file
-from ebbtide.store.journal import Delta, Digests, Journal, Operation, Rewritten, SealOf
+from ebbtide.store.journal import Delta, Digests, Journal, Operation, Rewritten, SealOf, with_marks
 from ebbtide.store.lmdb.environment import (
     DATA_FILE,
     MIN_MAP_BYTES,
@@ -357,6 +357,9 @@ class LmdbStore:
     def _put_head(self, txn: Any, head: ChainHead, start: int | None = None) -> None:
         meta = WriteTransaction(txn, self._tables, self._seal).meta
         meta.set(journal_head=head)
+        marks = meta.journal_marks
+        if self._journal is not None and self._journal.mark not in marks:
+            meta.set(journal_marks=with_marks(marks, [self._journal.mark]))
         if start is not None:
             meta.set(journal_start=start)
 

@@ -14,7 +14,7 @@ import lmdb
 from ebbtide.errors import Corrupted, Exhausted
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.durable import sync_directory
-from ebbtide.store.journal import Delta, SealOf
+from ebbtide.store.journal import Delta, SealOf, with_marks
 from ebbtide.store.layout import VALUE_SIZES
 from ebbtide.store.lmdb.environment import DATA_FILE, open_environment, open_tables, refuse_unsound, trees_of
 from ebbtide.store.lmdb.lmdb_store import without_keys
@@ -56,27 +56,33 @@ class Replica:
         return self._position()[1]
 
     @property
+    def marks(self) -> tuple[bytes, ...]:
+        """The marks of the latest sessions of the log that the file has."""
+        return self._position()[2]
+
+    @property
     def size(self) -> int:
         """The size of the file in bytes; 0 without a file."""
         return (self.path / DATA_FILE).stat().st_size if self.exists else 0
 
-    def _position(self) -> tuple[ChainHead, int]:
+    def _position(self) -> tuple[ChainHead, int, tuple[bytes, ...]]:
         if not self.exists:
-            return ChainHead(), 0
+            return ChainHead(), 0, ()
         refuse_unsound(self.path)
         with self._opened() as environment:
             if environment.stat()["entries"] < len(VALUE_SIZES):
-                return ChainHead(), 0  # its creation was interrupted
+                return ChainHead(), 0, ()  # its creation was interrupted
             tables = open_tables(environment)
             with environment.begin() as txn:
                 meta = MetaReader(TableReader(txn, tables, None))
                 head, start, identity = meta.journal_head, meta.journal_start, meta.identity
+                marks = meta.journal_marks
             if head.number == 0 and identity is not None:
                 raise Corrupted(
                     "The agent's file is not from the log of this cluster. Run `ebbtide cluster adopt`.",
                     reason="LOG_BEHIND",
                 )
-            return head, start
+            return head, start, marks
 
     def content(self) -> bytes:
         """Return the whole content of the file, as an entry of the log."""
@@ -92,11 +98,13 @@ class Replica:
             with environment.begin() as txn:
                 return Delta.of_content(txn, trees_of(tables))
 
-    def apply(self, entries: Sequence[bytes], head: ChainHead, start: int = 0) -> None:
+    def apply(
+        self, entries: Sequence[bytes], head: ChainHead, start: int = 0, marks: Sequence[bytes] = ()
+    ) -> None:
         """Apply commits and write the new head, in one transaction. Create the file if there is none.
 
-        `start` is the first record of a rewrite that is among the commits. Raise FORMAT_TOO_NEW, and the errors of the
-        seals, before anything is changed.
+        `start` is the first record of a rewrite that is among the commits, `marks` are those of sessions that began.
+        Raise FORMAT_TOO_NEW, and the errors of the seals, before anything is changed.
         """
         deltas = [Delta.decoded(entry, self._seal_of) for entry in entries]
         with self._opened() as environment:
@@ -111,6 +119,8 @@ class Replica:
                         meta.set(journal_head=head)
                         if start:
                             meta.set(journal_start=start)
+                        if marks:
+                            meta.set(journal_marks=with_marks(meta.journal_marks, marks))
                     return
                 except lmdb.MapFullError as error:
                     size = environment.info()["map_size"]
@@ -128,10 +138,11 @@ class Replica:
         self.path.rename(aside)
         sync_directory(self.path.parent)
 
-    def remove(self) -> None:
-        """Delete the directory, and one that was put aside."""
-        for path in (self.path, self.path.with_name(ASIDE + self.path.name)):
-            shutil.rmtree(path, ignore_errors=True)
+    def remove(self, *, keeps_aside: bool = False) -> None:
+        """Delete the directory, and one that was put aside unless that is kept."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if not keeps_aside:
+            shutil.rmtree(self.path.with_name(ASIDE + self.path.name), ignore_errors=True)
         sync_directory(self.path.parent)
 
     @contextlib.contextmanager
