@@ -14,6 +14,7 @@ from ebbtide.ids import AgentId
 from ebbtide.store.directory.data_directory import directory_name
 from tests.cluster.test_real_servers import body_of, digested, facts, messages_of, persist, remember
 from tests.support.cluster import Cluster
+from tests.support.faults import failing
 from tests.support.small_disk import fill_up, mounted
 from tests.support.waiting import wait_until
 
@@ -73,6 +74,24 @@ def test_a_full_disk_of_the_owner_loses_nothing(cluster: Cluster, disk: Path) ->
     remember(other, agent, "There is space again.")
     expected.append("There is space again.")
     assert cluster.owner_of(agent) is owner
+    assert [messages_of(node, agent) for node in cluster.nodes] == [expected] * 2
+
+
+def test_a_commit_that_fails_after_its_append_is_completed_from_the_log(cluster: Cluster) -> None:
+    """The disk of the owner fails when the commit is synced: STORE_BEHIND, and the commit takes effect once."""
+    other, owner = cluster.nodes
+    agent = cluster.agent_of(owner, "failing")
+    remember(other, agent, "The boat is blue.")
+    digested(other, agent)
+    subject = cluster.names.subject_of(directory_name(AgentId(agent)))
+    before = cluster.servers.ends(subject)[0]
+    with failing(owner, "fdatasync", "error=EIO"):
+        response = other.post(f"{agent}/remember", body_of("The kite is red."), timeout=30)
+        assert (response.status_code, response.json()["error"]["reason"]) == (503, "STORE_BEHIND")
+    assert cluster.servers.ends(subject)[0] > before
+    remember(other, agent, "The kite is red.")
+    remember(other, agent, "The lamp is green.")
+    expected = ["The boat is blue.", "The kite is red.", "The lamp is green."]
     assert [messages_of(node, agent) for node in cluster.nodes] == [expected] * 2
 
 
