@@ -183,7 +183,16 @@ class Share:
 
 
 def locked_directory(settings: Settings) -> DataDirectory:
-    """Return the data directory, locked. Raise DATA_DIRECTORY_LOCKED, MASTER_KEY_REFUSED, STORE_UNAVAILABLE."""
+    """Return the data directory, locked.
+
+    Raise CLUSTER_UNUSABLE for the files of another cluster, or of one without the settings of a cluster, and
+    DATA_DIRECTORY_LOCKED, MASTER_KEY_REFUSED, STORE_UNAVAILABLE.
+    """
+    is_node = bool(settings.cluster.servers)
+    if is_node and settings.server.workers > 1:
+        raise Precondition(
+            "A node of a cluster has one worker. Set server.workers to 1.", reason="CLUSTER_UNUSABLE"
+        )
     data = DataDirectory(
         settings.store.data_dir,
         initial_map_bytes=settings.store.initial_map_bytes,
@@ -192,6 +201,7 @@ def locked_directory(settings: Settings) -> DataDirectory:
     )
     data.acquire()
     try:
+        data.refuse_other_cluster(settings.cluster.name if is_node else "")
         data.keys.admit()
     except BaseException:
         data.release()
@@ -472,8 +482,6 @@ def node_of(settings: Settings) -> ClusterNode | None:
             "cluster.servers requires the extra `cluster`: pip install 'ebbtide[cluster]'",
             reason="MISSING_EXTRA",
         ) from error
-    if settings.server.workers > 1:
-        raise Precondition("A node of a cluster has one worker.", reason="CLUSTER_UNUSABLE")
     encryption = settings.encryption
     has_key = bool(encryption.master_key_file or encryption.master_key.get_secret_value())
     if settings.cluster.require_encryption and not has_key:
@@ -489,6 +497,7 @@ async def _open_node(life: contextlib.AsyncExitStack, node: ClusterNode, data: D
     """Connect a node to its cluster, until the end of `life`. Its data directory takes agents from the log."""
     life.callback(_careful("cluster", node.close))
     await asyncio.to_thread(node.open, data.keys.master_fingerprint(), data.life, data.previous_life)
+    await asyncio.to_thread(data.join_cluster, node.cluster)
     data.replication = node.ownership
     data.keys.fetch = node.ownership.data_keys
     node.ownership.seal_of = data.keys.seal_of

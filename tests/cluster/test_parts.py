@@ -24,7 +24,7 @@ from ebbtide.cluster.ownership import LogMetrics
 from ebbtide.cluster.shared_keys import merged, share_keys
 from ebbtide.cluster.slots import slot_of
 from ebbtide.cluster.status import agents_in
-from ebbtide.daemon import node_of
+from ebbtide.daemon import locked_directory, node_of
 from ebbtide.errors import EbbtideError, Exhausted, FieldViolation, InvalidRequest, Precondition, agent_moving
 from ebbtide.forwarding.errors import error_from, error_to
 from ebbtide.forwarding.nodes import NodePeers, Place
@@ -132,7 +132,6 @@ def test_errors_pass_between_processes(error: EbbtideError) -> None:
     [
         ({"secret_file": "missing"}, "secret_file"),
         ({"require_encryption": True}, "require_encryption"),
-        ({"workers": 2}, "one worker"),
     ],
 )
 async def test_a_node_that_cannot_join_says_why(
@@ -146,11 +145,37 @@ async def test_a_node_that_cannot_join_says_why(
         "secret_file": str(secret),
         "require_encryption": False,
     }
-    workers = section.pop("workers", 1)
-    settings = Settings(cluster={**cluster, **section}, server={"workers": workers})
+    settings = Settings(cluster={**cluster, **section})
     with pytest.raises(Precondition) as refused:
         node_of(settings)
     assert refused.value.reason == "CLUSTER_UNUSABLE" and words in refused.value.message
+
+
+def test_a_directory_belongs_to_one_cluster_and_one_process(tmp_path: Path) -> None:
+    """A node has one worker. Its directory is refused without a cluster and in another one, and stays unlocked then."""
+    secret = tmp_path / "secret"
+    secret.write_text("x" * 16)
+
+    def settings(cluster: str, workers: int = 1) -> Settings:
+        node = (
+            {"servers": ["nats://127.0.0.1:1"], "secret_file": str(secret), "name": cluster}
+            if cluster
+            else {}
+        )
+        return Settings(cluster=node, server={"workers": workers}, store={"data_dir": tmp_path / "data"})
+
+    with pytest.raises(Precondition, match="one worker") as error:
+        locked_directory(settings("one", 2))
+    assert error.value.reason == "CLUSTER_UNUSABLE"
+    data = locked_directory(settings("one"))
+    data.join_cluster("one")
+    data.join_cluster("one")
+    data.release()
+    for other in (settings(""), settings("", 2), settings("two")):
+        with pytest.raises(Precondition, match="logs of the cluster one") as error:
+            locked_directory(other)
+        assert error.value.reason == "CLUSTER_UNUSABLE"
+    locked_directory(settings("one")).release()
 
 
 async def test_an_agent_whose_file_lacks_a_commit_is_closed_with_one_line(tmp_path: Path) -> None:

@@ -301,6 +301,7 @@ class OfflineClient:
         self, agent_id: str, file: BinaryIO, *, replace: bool, rename: bool, progress: Progress
     ) -> Json:
         """Restore an agent from a file."""
+        self._data.refuse_other_cluster("")
         owner = parse_agent_id(agent_id)
         exists = self._data.has_files(owner) and (replace or self._data.exists(owner))
         if exists and not replace:

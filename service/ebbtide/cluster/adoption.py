@@ -36,6 +36,7 @@ def adopt_all(data: DataDirectory, servers: Servers, settings: ClusterSettings) 
     May raise NoAnswer, and Refused for keys that the cluster has. It can be repeated: agents with a log are left out.
     """
     names, done = used_names(servers, settings), Adopted()
+    data.join_cluster(settings.name)
     data.erased.shared = ErasedLog(servers, names, Timing(settings.append_timeout_s))
     try:
         data.erased.follow()

@@ -98,6 +98,7 @@ class ClusterNode:
         self._settings = settings
         self._store = store
         self.name = settings.node or node_name()
+        self.cluster = settings.name
         self._servers = Servers(
             settings.servers, credentials_file=settings.credentials_file, tls_ca_file=settings.tls_ca_file
         )

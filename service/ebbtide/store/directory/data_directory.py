@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ebbtide.errors import Corrupted, EbbtideError, agent_moving
+from ebbtide.errors import Corrupted, EbbtideError, Precondition, agent_moving
 from ebbtide.ids import AgentId
 from ebbtide.records import AgentCounts, Identity
 from ebbtide.shard import WHOLE, Shard
@@ -38,7 +38,7 @@ from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.directory.agent_meta import AgentMeta, read_meta, write_meta
 from ebbtide.store.directory.agent_replacement import PENDING_DELETION, UNKNOWN_CALLER, AgentReplacement
 from ebbtide.store.directory.directory_lock import DirectoryLock
-from ebbtide.store.durable import remove_fresh_files, sync_directory
+from ebbtide.store.durable import remove_fresh_files, replace_file, sync_directory
 from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.lmdb.environment import DATA_FILE, refuse_other_format
 from ebbtide.store.lmdb.lmdb_store import Beginning, LmdbStore, begin_empty
@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 STAGED = "agent"
 """The directory of a staged agent, in that of its transfer."""
+
+CLUSTER = "cluster"
+"""The file with the name of the cluster to which the directory of a node belongs."""
 
 REWRITTEN = "rewritten"
 """The directory of a store that is being rewritten under another key, in that of its agent."""
@@ -116,6 +119,40 @@ class DataDirectory:
         except OSError as error:
             self.release()
             raise translated(error, self.root) from error
+
+    # --- its cluster -------------------------------------------------------------------------------
+
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster whose logs complete the files; empty without one."""
+        try:
+            return (self.root / CLUSTER).read_text()
+        except FileNotFoundError:
+            return ""
+        except (OSError, ValueError) as error:
+            raise translated(error, self.root) from error
+
+    def refuse_other_cluster(self, name: str) -> None:
+        """Raise CLUSTER_UNUSABLE for the files of another cluster; without a name, for those of any.
+
+        A commit that is not in the log would be lost, and the file would differ from its log without notice.
+        """
+        belongs_to = self.cluster
+        if belongs_to and belongs_to != name:
+            raise Precondition(
+                f"The files in {self.root} are copies of the logs of the cluster {belongs_to}. Only its nodes may use "
+                "them. Elsewhere, import or restore the agents.",
+                reason="CLUSTER_UNUSABLE",
+            )
+
+    def join_cluster(self, name: str) -> None:
+        """Note, for each later start, that the files are copies of the logs of a cluster."""
+        self.refuse_other_cluster(name)
+        if not self.cluster:
+            try:
+                replace_file(self.root / CLUSTER, name.encode())
+            except OSError as error:
+                raise translated(error, self.root) from error
 
     @property
     def life(self) -> str:
