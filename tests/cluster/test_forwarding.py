@@ -217,6 +217,29 @@ async def test_an_owner_that_is_gone_is_reported(nodes: dict[str, Node]) -> None
     assert moving.value.reason == "AGENT_MOVING"
 
 
+async def test_a_request_to_a_node_whose_lease_has_lapsed_ends(nodes: dict[str, Node]) -> None:
+    """A paused node closes no connection. Those to live nodes stay open, also if they are idle."""
+    peers = nodes["a"].peers
+    nodes["b"].owner = "b"
+    await peers.request(peers.owner_of("ann"), VerbHead("Recall", b"", b"", "ann"))
+    nodes["a"].owner = "c"
+    exchange = await peers.connect(peers.owner_of("ann"))
+    await exchange.write(rest("/events"))
+    await exchange.write(Part(b"", False))
+    assert isinstance(await exchange.read(), RestStart)
+    peers.abort_lost()
+    await asyncio.sleep(0.05)
+    assert not exchange.lost.is_set()
+    routing = cast(Knowledge, peers._routing)
+    routing.addresses = {name: place for name, place in routing.addresses.items() if name != "c"}
+    peers.abort_lost()
+    with pytest.raises(ConnectionLost):
+        await asyncio.wait_for(exchange.read(), 10)
+    nodes["a"].owner = "b"
+    assert (await peers.connect(peers.owner_of("ann"))) is not exchange
+    assert [one.lost.is_set() for one in peers._used[peers.owner_of("ann")]] == [False]
+
+
 async def test_requests_wait_while_the_agent_moves(nodes: dict[str, Node]) -> None:
     """A node that is giving an agent away decides where a request goes once it has moved."""
     node, moving = nodes["b"], asyncio.Event()

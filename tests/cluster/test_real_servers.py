@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -158,6 +159,73 @@ def test_events_are_streamed_through_another_node(cluster: Cluster) -> None:
         next(lines)
         remember(third, agent, "The second boat is green.")
         assert next(lines)
+
+
+@pytest.mark.full
+def test_an_event_stream_ends_when_its_agent_moves(cluster: Cluster) -> None:
+    """Its client connects again with the last event it has, and misses none."""
+    owner, other, _ = cluster.nodes
+    agent = cluster.agent_of(owner, "followed")
+    remember(owner, agent, "The first boat is red.")
+    digested(owner, agent)
+    path, seen = f"/v1/agents/{agent}/events", list[int]()
+
+    def follow(url: str, until: Callable[[str], bool]) -> str:
+        after = {"after": str(seen[-1])} if seen else {}
+        with (
+            httpx.Client(base_url=url, timeout=30) as client,
+            client.stream("GET", path, params=after) as stream,
+        ):
+            for line in stream.iter_lines():
+                if line.startswith("id: "):
+                    seen.append(int(line.removeprefix("id: ")))
+                if until(line):
+                    return line
+        return ""
+
+    follow(other.url, lambda line: line == "event: BatchDigested")
+    drained = threading.Thread(target=cluster.command, args=("drain", owner.name))
+    drained.start()
+    follow(owner.url, lambda line: "AGENT_MOVING" in line)
+    drained.join()
+    remember(other, agent, "The second boat is green.")
+    digested(other, agent)
+    follow(owner.url, lambda line: line == "event: BatchDigested")
+    assert seen == list(range(seen[0], seen[0] + len(seen)))
+    assert cluster.command("drain", owner.name, "--undo").returncode == 0
+
+
+@pytest.mark.full
+def test_a_request_to_an_owner_that_is_paused_ends_with_its_lease(cluster: Cluster) -> None:
+    """It was passed on before the others knew: it is refused, not left open until the owner wakes up."""
+    owner, other, _ = cluster.nodes
+    agent = cluster.agent_of(owner, "asleep")
+    remember(other, agent, "The boat is red.")
+    owner.pause()
+    try:
+        begun_s = time.monotonic()
+        response = other.get(f"{agent}/messages", timeout=60)
+        assert time.monotonic() - begun_s < 4 * LEASE_S
+        assert (response.status_code, response.json()["error"]["reason"]) == (503, "AGENT_MOVING")
+        assert messages_of(other, agent) == ["The boat is red."]
+    finally:
+        owner.resume()
+
+
+@pytest.mark.full
+def test_files_of_a_node_are_used_only_by_nodes_of_its_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    """A daemon of its own would write commits that are not in the log."""
+    owner = cluster.nodes[0]
+    agent = cluster.agent_of(owner, "copied")
+    remember(owner, agent, "The boat is red.")
+    assert owner.stop() == 0
+    copied = shutil.copytree(owner.data_dir, tmp_path / "copied")
+    owner.start()
+    cluster.settle()
+    alone = run_command("serve", "--data-dir", str(copied), env={"EBBTIDE_ENCRYPTION__MASTER_KEY": "6d" * 32})
+    assert alone.returncode == ExitCode.REFUSED, alone.stderr
+    assert "copies of the logs of the cluster ebbtide" in alone.stderr
+    assert messages_of(cluster.nodes[1], agent) == ["The boat is red."]
 
 
 @pytest.mark.full

@@ -7,7 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc.aio
 import httpx
@@ -18,7 +18,7 @@ from grpc_status import rpc_status
 
 from ebbtide.access.key_file import KeyFile
 from ebbtide.clock import SystemClock
-from ebbtide.errors import Unavailable
+from ebbtide.errors import EbbtideError, Unavailable, agent_moving
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
@@ -456,6 +456,32 @@ def status_as_error(error: grpc.aio.AioRpcError) -> dict[str, Any]:
     assert status.details[0].Unpack(info)
     told = {"reason": info.reason, "status": error.code().name, "message": status.message}
     return {**told, "metadata": dict(info.metadata)}
+
+
+class ElsewhereNow:
+    """The logs of a cluster for a node that has given its agents away."""
+
+    def owns(self, directory: str) -> bool:
+        return False
+
+    def refusal(self) -> EbbtideError:
+        return agent_moving()
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_move_to_another_node_ends_a_stream(tmp_path: Path, transport: str) -> None:
+    """The old owner gets no more events, so the client must connect again, to the new one."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "Clara plays the cello.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            await up_to(events, "PassCompleted")
+            service.fleet.data.replication = cast(Any, ElsewhereNow())
+            try:
+                rest, error = await end_of(events)
+            finally:
+                service.fleet.data.replication = None
+            assert (rest, error["reason"], error["status"]) == ([], "AGENT_MOVING", "UNAVAILABLE")
 
 
 @pytest.mark.parametrize("transport", FOLLOWED)

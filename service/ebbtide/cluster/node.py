@@ -71,6 +71,9 @@ MONITOR_S = 2.0
 KEYS_S = 0.5
 """Pause between two looks at the API keys: a revocation takes effect on all nodes within about a second."""
 
+LOST_S = 0.5
+"""Pause between two looks for connections to nodes that are not live."""
+
 SWEEP_S = 60.0
 """Pause between two searches for obsolete copies."""
 
@@ -203,6 +206,12 @@ class ClusterNode:
                 self.metrics.current_log_copies.set(0)
             await asyncio.sleep(WATCH_S)
 
+    async def _abort_lost(self) -> None:
+        """End requests to nodes whose lease has lapsed."""
+        while True:
+            await asyncio.sleep(LOST_S)
+            self.peers.abort_lost()
+
     async def _sweep(self, fleet: Fleet) -> None:
         """Remove copies of agents that other nodes own: of rewritten logs, of deleted agents, and too many."""
         while True:
@@ -277,7 +286,7 @@ class ClusterNode:
         self.membership.set_address(settings.advertise or f"{settings.host}:{port}")
         await fleet.on_pool(lambda: self._servers.on_change(settings.name, self.membership.wake))
         self.membership.start()
-        loops = [self._sweep(fleet), self._watch_log(fleet)] + (
+        loops = [self._sweep(fleet), self._watch_log(fleet), self._abort_lost()] + (
             [self._follow_keys(fleet)] if self._shares_keys else []
         )
         self._tasks |= {in_background(loop) for loop in loops}

@@ -12,8 +12,10 @@ import hashlib
 import hmac
 import secrets
 import socket
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
+from weakref import WeakSet
 
 import msgspec
 
@@ -76,6 +78,8 @@ class NodePeers(Peers):
         self._known: dict[int, Place] = {}
         self._names = [node]
         self._server: asyncio.Server | None = None
+        self._used: defaultdict[int, WeakSet[Exchange]] = defaultdict(WeakSet)
+        """The connections to each node, idle or with a request."""
 
     def owner_of(self, agent_id: str) -> int:
         """Return the index of the node that owns an agent; the own one if there is none, or the id is invalid."""
@@ -123,6 +127,7 @@ class NodePeers(Peers):
                 exchange.abort()
             self._known[peer] = place
         version, exchange = self._routing.version, await super().connect(peer)
+        self._used[peer].add(exchange)
         if version > exchange.seen:
             # The other node may not have read yet that it owns the agent.
             exchange.seen = version
@@ -131,6 +136,15 @@ class NodePeers(Peers):
             except ConnectionLost:
                 raise self.unreachable() from None
         return exchange
+
+    def abort_lost(self) -> None:
+        """Close the connections to nodes that are not live: a paused one answers nothing, and closes nothing."""
+        places = self._routing.places()
+        for peer, exchanges in self._used.items():
+            place = places.get(self._names[peer])
+            if place is None or place != self._known.get(peer):
+                for exchange in list(exchanges):
+                    exchange.abort()
 
     async def _connected(self, peer: int) -> Exchange:
         host, _, port = self._known[peer].address.rpartition(":")

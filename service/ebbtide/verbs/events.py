@@ -150,7 +150,9 @@ class EventStream:
             page = await self._page_with_patience()
 
     def _refuse_over(self) -> None:
-        """Raise SHUTTING_DOWN once a stop begins, or the error of a request once the caller lost its right.
+        """Raise SHUTTING_DOWN once a stop begins, AGENT_MOVING once the agent has moved to another node of a cluster.
+
+        Raise the error of a request once the caller lost its right.
 
         The stream is incomplete then, so it must end with an error. Call this after `_page` took the next beat and
         before waiting for it: a stop before that causes no further beat.
@@ -161,6 +163,8 @@ class EventStream:
                 reason="SHUTTING_DOWN",
                 retry_after_s=5.0,
             )
+        if not self._service.fleet.data.owns(self._owner):
+            raise self._service.fleet.refusal()
         self._service.authentication.permit_still(self._caller, REQUIRES, self._owner)
 
     async def _wait(self) -> None:
