@@ -202,7 +202,9 @@ def locked_directory(settings: Settings) -> DataDirectory:
     data.acquire()
     try:
         data.refuse_other_cluster(settings.cluster.name if is_node else "")
-        data.keys.admit()
+        if not is_node:
+            # A node asks its cluster first: the master key may have been rotated.
+            data.keys.admit()
     except BaseException:
         data.release()
         raise
@@ -496,10 +498,13 @@ def node_of(settings: Settings) -> ClusterNode | None:
 async def _open_node(life: contextlib.AsyncExitStack, node: ClusterNode, data: DataDirectory) -> None:
     """Connect a node to its cluster, until the end of `life`. Its data directory takes agents from the log."""
     life.callback(_careful("cluster", node.close))
-    await asyncio.to_thread(node.open, data.keys.master_fingerprint(), data.life, data.previous_life)
+    keys = data.keys
+    await asyncio.to_thread(node.open, keys.own_fingerprint, data.life, data.previous_life, keys.admit)
     await asyncio.to_thread(data.join_cluster, node.cluster)
     data.replication = node.ownership
-    data.keys.fetch = node.ownership.data_keys
+    keys.fetch = node.ownership.data_keys
+    await asyncio.to_thread(keys.follow)
+    keys.admit()
     node.ownership.seal_of = data.keys.seal_of
     data.erased.shared = node.erased_log
     await asyncio.to_thread(data.erased.follow)

@@ -15,11 +15,11 @@ from structlog.testing import capture_logs
 
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keys import ID_LENGTH, Key
-from ebbtide.cluster.checking import FixedRouting
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import Kind, Record, Refused
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.node import refuse_unsynced, some_slots
+from ebbtide.cluster.owners import FixedRouting
 from ebbtide.cluster.ownership import LogMetrics
 from ebbtide.cluster.shared_keys import merged, share_keys
 from ebbtide.cluster.slots import slot_of
@@ -63,7 +63,7 @@ class Documents:
         self.content = (data, sequence + 1)
         return sequence + 1
 
-    def erase(self, subject: str) -> None:
+    def erase(self, subject: str, sequence: int) -> None:
         self.content = None
 
     def subjects(self, prefix: str) -> list[str]:

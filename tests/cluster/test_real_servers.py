@@ -20,8 +20,8 @@ import msgspec
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cluster.checking import FixedRouting
 from ebbtide.cluster.log import LONG_LOG_RECORDS, Kind
+from ebbtide.cluster.owners import FixedRouting
 from ebbtide.errors import EbbtideError
 from ebbtide.forwarding.nodes import NodePeers, Place
 from ebbtide.ids import AgentId

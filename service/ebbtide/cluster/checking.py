@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from ebbtide.cluster.jetstream import Servers
+from ebbtide.cluster.key_documents import read_keys
 from ebbtide.cluster.log import AgentLog, NoAnswer, Record, Stream, Timing
 from ebbtide.cluster.names import Names
+from ebbtide.cluster.owners import Owners
 from ebbtide.cluster.slots import slot_of
-from ebbtide.cluster.status import read_nodes, read_table
-from ebbtide.errors import EbbtideError, Precondition, Unavailable
-from ebbtide.forwarding.errors import error_from
-from ebbtide.forwarding.exchange import DIGEST_FILE, VerbHead
-from ebbtide.forwarding.nodes import NodePeers, Place
+from ebbtide.cluster.status import read_table
+from ebbtide.errors import EbbtideError, Precondition
+from ebbtide.forwarding.exchange import DIGEST_FILE
 from ebbtide.ids import AgentId
 from ebbtide.settings import ClusterSettings
 from ebbtide.store.chain import ChainHead
@@ -122,29 +122,6 @@ class Reading:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class FixedRouting:
-    """Where agents and nodes are, for a process that is no node: one owner of every agent."""
-
-    owner: str
-    addresses: dict[str, Place]
-    version: int = 0
-
-    def owner_name(self, _: str) -> str:
-        """Return the owner."""
-        return self.owner
-
-    def places(self) -> dict[str, Place]:
-        """Return the places of the nodes, by name."""
-        return self.addresses
-
-    async def settle(self, _: str) -> None:
-        """Do not wait."""
-
-    async def catch_up(self, _: int) -> None:
-        """Do not wait."""
-
-
 class Checker:
     """Checks agents of one cluster."""
 
@@ -161,6 +138,7 @@ class Checker:
         self._names = names
         self._settings = settings
         self._secret = secret
+        self._owners = Owners(servers, names, settings, secret)
         self._master = master
 
     async def check(self, agent_id: AgentId) -> Checked:
@@ -193,20 +171,8 @@ class Checker:
 
     async def _file(self, agent_id: AgentId, owner: str) -> Digests:
         """Return the digests of the file of an agent. Raise the error of its owner."""
-        nodes = await asyncio.to_thread(read_nodes, self._servers, self._names, self._settings.lease_s, ())
-        places = {node["name"]: Place(node["address"], "") for node in nodes}
-        peers = NodePeers("", self._secret, FixedRouting(owner, places))
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                head = VerbHead(DIGEST_FILE, b"", b"", agent_id)
-                result = await peers.request(peers.owner_of(agent_id), head)
-        except TimeoutError:
-            raise Unavailable("Its owner does not answer.", reason="AGENT_MOVING") from None
-        finally:
-            await peers.close()
-        if result.error:
-            raise error_from(result.error)
-        return msgspec.msgpack.decode(result.body, type=Digests)
+        answer = await self._owners.ask(owner, agent_id, DIGEST_FILE, ANSWER_S)
+        return msgspec.msgpack.decode(answer, type=Digests)
 
     def _compare(self, found: Checked, file: Digests | None) -> Checked:
         """Fold the log up to the last record of the owner's file, compare, and read the rest.
@@ -216,7 +182,7 @@ class Checker:
         directory = directory_name(AgentId(found.agent_id))
         with tempfile.TemporaryDirectory(prefix="ebbtide-check-") as folder:
             keys = DataKeys(Path(folder) / "keys", self._master)
-            keys.fetch = self._data_keys
+            keys.fetch = partial(read_keys, self._servers, self._names)
             copy = Replica(
                 Path(folder) / "agent",
                 map_bytes=1 << 20,
@@ -230,10 +196,6 @@ class Checker:
                     raise
                 found = self._folded(found, Hashes(), None)
                 return replace(found, not_compared=found.not_compared or NO_KEY)
-
-    def _data_keys(self, directory: str) -> bytes | None:
-        found = self._servers.read(self._names.data_keys(directory))
-        return None if found is None else found[0]
 
     def _folded(self, found: Checked, copy: Replica | Hashes, file: Digests | None) -> Checked:
         subject = self._names.subject_of(directory_name(AgentId(found.agent_id)))

@@ -278,11 +278,9 @@ class Servers:
             return 0.0
         return time.time() - datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
 
-    def erase(self, subject: str) -> None:
-        """Overwrite and delete a document, if there is one."""
-        found = self.read(subject)
-        if found is not None:
-            self._run(self._erase(self._names.stream_of(subject), [found[1]]), REQUEST_S + 1)
+    def erase(self, subject: str, sequence: int) -> None:
+        """Overwrite and delete a document that has a sequence, if it is still there."""
+        self._run(self._erase(self._names.stream_of(subject), [sequence]), REQUEST_S + 1)
 
     def subjects(self, prefix: str) -> list[str]:
         """Return the subjects of a stream that begin with `prefix` and a dot."""

@@ -67,8 +67,8 @@ class Documents(Protocol):
         """
         ...
 
-    def erase(self, subject: str) -> None:
-        """Overwrite and delete a document, if there is one."""
+    def erase(self, subject: str, sequence: int) -> None:
+        """Overwrite and delete a document that has a sequence, if it is still there."""
         ...
 
     def subjects(self, prefix: str) -> list[str]:

@@ -58,7 +58,20 @@ class Names:
 
     def data_keys(self, directory: str) -> str:
         """Return the subject of the wrapped data keys of the agent in a directory."""
-        return f"{self.cluster}.state.data_keys.{directory}"
+        return f"{self.all_data_keys}.{directory}"
+
+    def next_data_keys(self, directory: str) -> str:
+        """Return the subject of wrapped data keys that are about to replace those of an agent."""
+        return f"{self.data_keys(directory)}.next"
+
+    def data_keys_in(self, subject: str) -> str:
+        """Return the directory of the agent whose wrapped data keys have a subject, also one of a replacement."""
+        return subject.removeprefix(f"{self.all_data_keys}.").partition(".")[0]
+
+    @property
+    def all_data_keys(self) -> str:
+        """The beginning of the subjects of wrapped data keys."""
+        return f"{self.cluster}.state.data_keys"
 
     def erased(self, number: int) -> str:
         """Return the subject of a record of the log of erased agents."""

@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sized
 from contextlib import asynccontextmanager
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,10 +115,13 @@ class ClusterNode:
         self._secret = read_secret(settings.secret_file)
         self.metrics = ClusterMetrics()
 
-    def open(self, master_fingerprint: str, life: str, previous_life: str) -> None:
+    def open(
+        self, master_fingerprint: str, life: str, previous_life: str, confirm_first: Callable[[], None]
+    ) -> None:
         """Connect to the log servers. Blocks. Raise CLUSTER_UNUSABLE or NOT_ENOUGH_LOG_SERVERS.
 
         `life` is a random id of this process, and `previous_life` that of the one that used its data directory before.
+        `confirm_first` raises an error if this node must not set the master key of a new cluster.
         """
         settings = self._settings
         try:
@@ -154,24 +158,42 @@ class ClusterNode:
         self.ownership.positions = self._positions
         self.erased_log = ErasedLog(self._servers, self._names, Timing(settings.append_timeout_s))
         self.peers = NodePeers(self.name, self._secret, self)
-        self._admit(self._names.master_key, master_fingerprint, "encryption.master_key_file")
+        confirm = partial(
+            self._admit,
+            self._names.master_key,
+            master_fingerprint,
+            "encryption.master_key_file",
+            confirm_first,
+        )
+        confirm()
+        self.ownership.confirm_master_key = confirm
         self._admit(self._names.secret, fingerprint(self._secret), "cluster.secret_file")
         answered(lambda: self.membership.refuse_namesake(previous_life))
         if self._shares_keys:
             file = KeyFile(self._store.data_dir)
             answered(lambda: share_keys(file, self._servers, self._names.api_keys))
 
-    def _admit(self, subject: str, fingerprint: str, setting: str) -> None:
+    def _admit(
+        self, subject: str, fingerprint: str, setting: str, confirm_first: Callable[[], None] = lambda: None
+    ) -> None:
         """Raise CLUSTER_UNUSABLE if the other nodes have another key or secret, or one of them has none."""
 
         def common() -> str:
             found = self._servers.read(subject)
             if found is None:
+                confirm_first()
                 self._servers.write(subject, fingerprint.encode(), 0)
                 return fingerprint
             return found[0].decode()
 
-        if answered(common) != fingerprint:
+        known = answered(common)
+        if " " in known:
+            raise Precondition(
+                f"The master key of this cluster is being rotated ({' to '.join(known.split())}). Let "
+                "`ebbtide cluster rotate-master-key` end, or run it again with the same two keys.",
+                reason="CLUSTER_UNUSABLE",
+            )
+        if known != fingerprint:
             raise Precondition(
                 f"The other nodes of this cluster have another {setting}. All nodes need the same one.",
                 reason="CLUSTER_UNUSABLE",

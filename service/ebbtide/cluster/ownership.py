@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from ebbtide.cluster.key_documents import read_keys, replace_keys
 from ebbtide.cluster.log import (
     AgentLog,
     Copy,
@@ -103,6 +104,8 @@ class Ownership:
         self._eraser = Eraser(stream)
         self.seal_of: Callable[[str, str], Seal] = lambda _, fingerprint: without_keys(fingerprint)
         """Returns the seal of the agent in a directory that has a key with a fingerprint; raises without this key."""
+        self.confirm_master_key: Callable[[], None] = lambda: None
+        """Raises an error if the nodes of the cluster have another master key than this one."""
         self.damaged: set[str] = set()
         """The log servers that lacked records of an agent when they led its log."""
         self._observer = LogMetrics(metrics)
@@ -193,23 +196,22 @@ class Ownership:
 
     def data_keys(self, directory: str) -> bytes | None:
         """Return the wrapped data keys of an encrypted agent; None without any."""
-        found = answered(lambda: self._documents.read(self._names.data_keys(directory)))
-        return None if found is None else found[0]
+        return answered(lambda: read_keys(self._documents, self._names, directory))
 
-    def put_data_keys(self, directory: str, content: bytes | None) -> None:
-        """Replace the wrapped data keys of an agent; None erases them."""
-        subject = self._names.data_keys(directory)
+    def put_data_keys(self, agent_id: str, content: bytes | None) -> None:
+        """Replace the wrapped data keys of an agent; None erases them.
 
-        def put() -> None:
-            found = self._documents.read(subject)
-            if found is not None and found[0] != content:
-                # Overwritten: what this key encrypts must not be readable afterwards.
-                self._documents.erase(subject)
-                found = None
-            if content is not None and found is None:
-                self._documents.write(subject, content, 0)
+        Raise AGENT_MOVING if this node does not own the agent, and CLUSTER_UNUSABLE if the nodes have another master
+        key now.
+        """
+        directory = directory_name(AgentId(agent_id))
 
-        answered(put)
+        def confirm() -> None:
+            if content is not None:
+                self.confirm_master_key()
+                self._logs[agent_id].confirm()
+
+        answered(lambda: replace_keys(self._documents, self._names, directory, content, confirm))
 
     def _note_damage(self, server: str) -> None:
         """Warn once about a log server that lacks records."""

@@ -112,6 +112,10 @@ SHOW_POSITION = "ShowPosition"
 """The name of a request for where the file of an agent ends on a node that does not own it."""
 
 
+ROTATE_KEY = "RotateKey"
+"""The name of a request to encrypt an agent with another key, which only `ebbtide cluster rotate-key` makes."""
+
+
 class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
     """An operation for one agent, or for all agents of one worker."""
 

@@ -80,6 +80,6 @@ class Replication(Protocol):
         """Return the wrapped data keys of an encrypted agent; None without any."""
         ...
 
-    def put_data_keys(self, directory: str, content: bytes | None) -> None:
-        """Replace the wrapped data keys of an agent; None erases them."""
+    def put_data_keys(self, agent_id: str, content: bytes | None) -> None:
+        """Replace the wrapped data keys of an agent that this node has taken; None erases them."""
         ...

@@ -19,6 +19,7 @@ from ebbtide.forwarding.errors import error_from, error_to
 from ebbtide.forwarding.exchange import (
     COPY_AGENT,
     DIGEST_FILE,
+    ROTATE_KEY,
     SHOW_POSITION,
     Exchange,
     VerbHead,
@@ -166,7 +167,18 @@ async def _show_position(service: Service, head: VerbHead) -> bytes:
     return msgspec.msgpack.encode(await service.fleet.on_pool(lambda: data.position(agent_id)))
 
 
-BETWEEN_NODES = {DIGEST_FILE: _digest_file, COPY_AGENT: _copy_agent, SHOW_POSITION: _show_position}
+async def _rotate_key(service: Service, head: VerbHead) -> bytes:
+    owner = parse_agent_id(head.agent_id)
+    with service.transfers.place() as transfer:
+        return (await service.fleet.rotate_key(owner, transfer.rest)).encode()
+
+
+BETWEEN_NODES = {
+    DIGEST_FILE: _digest_file,
+    COPY_AGENT: _copy_agent,
+    SHOW_POSITION: _show_position,
+    ROTATE_KEY: _rotate_key,
+}
 """Requests that only nodes of a cluster, and its command, make."""
 
 

@@ -301,11 +301,11 @@ def test_a_new_master_key_rewraps_every_key(data: DataDirectory) -> None:
     put_agent(data, BEA)
     data.keys.admit()
     before = digest(data.agents), told(data, ANN), told(data, BEA)
-    keep = data.keys._keep
-    data.keys._keep = lambda directory, file: keep(directory, file) if directory == "ann" else cut()  # type: ignore[method-assign]
+    write = data.keys._write
+    data.keys._write = lambda name, content: write(name, content) if name == "ann" else cut()  # type: ignore[method-assign]
     with pytest.raises(InterruptedError):
         data.keys.rotate_master(OTHER)
-    data.keys._keep = keep  # type: ignore[method-assign]
+    data.keys._write = write  # type: ignore[method-assign]
     told(data, BEA)
     with pytest.raises(Precondition):
         told(data, ANN)

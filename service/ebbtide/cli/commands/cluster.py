@@ -1,4 +1,4 @@
-"""`ebbtide cluster`: create a cluster on the log servers, show its state, drain nodes, and move agents into it."""
+"""`ebbtide cluster`: create a cluster, show and check its state, drain nodes, rotate keys, and move agents into it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from ebbtide.cli.console import counted, out, progress, say, write_json
+from ebbtide.cli.console import counted, out, progress, say, warn_of_open_key, write_json
 from ebbtide.cli.daemon_settings import given, settings_in_force
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
@@ -20,10 +20,13 @@ from ebbtide.cli.options import Json, MasterKeyFile
 if TYPE_CHECKING:
     from ebbtide.cluster.checking import Checked
     from ebbtide.cluster.jetstream import Servers
+    from ebbtide.cluster.names import Names
+    from ebbtide.ids import AgentId
     from ebbtide.settings import ClusterSettings, Settings
 
 cluster = typer.Typer(
-    no_args_is_help=True, help="Create a cluster, show its state, drain its nodes, and move agents into it."
+    no_args_is_help=True,
+    help="Create a cluster, show its state, drain its nodes, rotate its keys, and move agents into it.",
 )
 
 NO_SECRET = "-"
@@ -186,7 +189,6 @@ def check(
 
     with _connected(servers, name, config, secret_file) as (connection, settings):
         from ebbtide.cluster.checking import Checker
-        from ebbtide.cluster.node import fingerprint, read_secret
         from ebbtide.cluster.status import agents_in, used_names
         from ebbtide.ids import parse_agent_id
         from ebbtide.store.encryption.keys import master_key_of
@@ -194,12 +196,7 @@ def check(
         whole = _settings(servers, name, config, secret_file, master_key_file)
         master = master_key_of(whole.encryption)
         names = used_names(connection, settings)
-        secret = b"" if settings.secret_file == NO_SECRET else read_secret(settings.secret_file)
-        known = connection.read(names.secret)
-        if secret and known is not None and known[0].decode() != fingerprint(secret):
-            raise Failure(
-                f"{settings.secret_file} is not the secret of the nodes of this cluster.", ExitCode.USAGE
-            )
+        secret = b"" if settings.secret_file == NO_SECRET else _secret(connection, names, settings)
         checker = Checker(connection, names, settings, secret, master)
         if agent_id is None:
             agents = sorted(agents_in(connection, names, range(names.slot_count)))
@@ -250,6 +247,111 @@ def _print_checked(checked: Sequence[Checked], *, is_without_files: bool) -> Non
         say("The files of the owners were not compared: pass --secret-file.", "yellow")
     faults = sum(bool(one.fault) for one in checked)
     say(f"{counted(len(checked), 'log')} checked, {counted(faults, 'fault')}.")
+
+
+@cluster.command("rotate-key")
+def rotate_key(
+    agents: Annotated[
+        list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every agent.")] = False,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option("--secret-file", help="The secret of the nodes; else cluster.secret_file."),
+    ] = None,
+    servers: Addresses = None,
+    name: Name = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Encrypt agents with new data keys, while the nodes run, and destroy the old keys.
+
+    Requests for an agent wait meanwhile. Agents that are not encrypted are encrypted. Backups made with an old key
+    become unreadable.
+    """
+    import asyncio
+
+    if bool(agents) == every:
+        raise Failure("Name the agents, or pass --all; not both.", ExitCode.USAGE)
+    with _connected(servers, name, config, secret_file) as (connection, settings):
+        from ebbtide.cluster.owners import Owners
+        from ebbtide.cluster.status import agents_in, used_names
+        from ebbtide.errors import EbbtideError
+        from ebbtide.ids import parse_agent_id
+
+        names = used_names(connection, settings)
+        if settings.secret_file == NO_SECRET:
+            raise Failure("The secret of the nodes is required: pass --secret-file.", ExitCode.USAGE)
+        owners = Owners(connection, names, settings, _secret(connection, names, settings))
+        timeout_s = _settings(servers, name, config, secret_file).limits.transfer_timeout_s
+        chosen = (
+            sorted(agents_in(connection, names, range(names.slot_count)))
+            if every
+            else [parse_agent_id(agent) for agent in agents or []]
+        )
+
+        async def rotate(agent_id: AgentId) -> tuple[str, str]:
+            try:
+                return await owners.rotate_key(agent_id, timeout_s), ""
+            except EbbtideError as error:
+                if every and error.reason == "AGENT_NOT_FOUND":
+                    return "", ""  # it was deleted
+                return "", error.message
+
+        async def rotate_all() -> dict[str, tuple[str, str]]:
+            with progress("Rotating keys") as bar:
+                return {agent_id: await rotate(agent_id) for agent_id in bar.track(chosen)}
+
+        done = asyncio.run(rotate_all())
+    rotated = {agent: key for agent, (key, _) in done.items() if key}
+    failed = {agent: why for agent, (_, why) in done.items() if why}
+    if as_json:
+        write_json({"rotated": rotated, "failed": failed})
+    else:
+        for agent, key in rotated.items():
+            say(f"{agent}  encrypted with new key {key}")
+        for agent, why in failed.items():
+            say(f"{agent}: {why}", "bold red")
+    if failed:
+        raise typer.Exit(ExitCode.UNAVAILABLE)
+
+
+@cluster.command("rotate-master-key")
+def rotate_master_key(
+    old_key_file: Annotated[Path, typer.Option("--old-key-file", help="File with the present master key.")],
+    new_key_file: Annotated[Path, typer.Option("--new-key-file", help="File with the new master key.")],
+    servers: Addresses = None,
+    name: Name = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Wrap the data keys of all agents with another master key, while all nodes are stopped.
+
+    No agent is rewritten. After an interruption run it again with the same two keys.
+    """
+    from ebbtide.store.encryption.keys import read_master_key
+
+    old, new = read_master_key(old_key_file), read_master_key(new_key_file)
+    if old.fingerprint == new.fingerprint:
+        raise Failure("The two files have the same master key.", ExitCode.USAGE)
+    for file in (old_key_file, new_key_file):
+        warn_of_open_key(file, f"the file {file} of a master key")
+    with _connected(servers, name, config) as (connection, settings):
+        from ebbtide.cluster.master_key import rotate_master_key as rotate
+
+        with progress("Wrapping keys") as bar:
+            done = rotate(connection, settings, old, new, track=bar.track)
+    if as_json:
+        write_json(
+            {"rotated": done.rotated, "left_out": done.left_out, "master_key_fingerprint": new.fingerprint}
+        )
+        return
+    say(
+        f"The keys of {counted(done.rotated, 'agent')} are wrapped with the master key {new.fingerprint}. "
+        "Start the nodes with it."
+    )
+    for directory, why in done.left_out.items():
+        say(f"Left out {directory}: {why}", "yellow")
 
 
 @cluster.command("adopt")
@@ -314,6 +416,18 @@ def repair(
         f"The log of {agent_id} has the content of the file now. The file ended with record {done.file_head}, "
         f"the log with record {done.log_head}."
     )
+
+
+def _secret(connection: Servers, names: Names, settings: ClusterSettings) -> bytes:
+    """Return the secret in the file of the settings. Raise a Failure if it is not that of the nodes."""
+    from ebbtide.cluster.node import fingerprint, read_secret
+
+    secret, known = read_secret(settings.secret_file), connection.read(names.secret)
+    if known is not None and known[0].decode() != fingerprint(secret):
+        raise Failure(
+            f"{settings.secret_file} is not the secret of the nodes of this cluster.", ExitCode.USAGE
+        )
+    return secret
 
 
 @contextmanager

@@ -139,7 +139,7 @@ def rotate_master(
                 "This data directory belongs to a node of a cluster. All nodes share the master key, and the keys of "
                 "agents that it encrypts are also on the log servers. Nothing was changed.",
                 ExitCode.REFUSED,
-                hint="Export the agents, and import them into another cluster.name with the new master key.",
+                hint=f"Stop all nodes and run `{program()} cluster rotate-master-key`.",
             )
         rotated = data.keys.rotate_master(new)
     say(
@@ -210,7 +210,7 @@ def _changeable(data: DataDirectory, agents: list[str] | None, every: bool) -> l
                 f"{agent_id} belongs to a cluster: its log, and its copies on other nodes, are encrypted as this file "
                 "is. Nothing was changed.",
                 ExitCode.REFUSED,
-                hint="Export it through a running node and import it with --replace, which gives it a new key.",
+                hint=f"`{program()} cluster rotate-key` encrypts it with a new key, while the nodes run.",
             )
     return chosen
 

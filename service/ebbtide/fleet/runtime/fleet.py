@@ -409,10 +409,13 @@ class Fleet:
         leaving = [one for one in {*self._agents, *self._opening, *self._closing} if not keeps(one)]
         opening = [self._opening[one] for one in leaving if one in self._opening]
         await asyncio.gather(*opening, return_exceptions=True)
+        await self._until_unused_for_a_moment(leaving)
+        await asyncio.gather(*map(self.close, leaving), return_exceptions=True)
+
+    async def _until_unused_for_a_moment(self, agent_ids: Sequence[AgentId]) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(RELEASE_GRACE_S):
-                await self._until_unused(leaving)
-        await asyncio.gather(*map(self.close, leaving), return_exceptions=True)
+                await self._until_unused(agent_ids)
 
     async def _until_unused(self, agent_ids: Sequence[AgentId]) -> None:
         """Wait until no request uses these agents."""
@@ -523,6 +526,38 @@ class Fleet:
             running = [task for task in self._background if not task.done()]
             self._background = [*running, in_background(self._resume_one(agent_id))]
         return exists
+
+    async def rotate_key(self, agent_id: AgentId, pause: Callable[[], None] = lambda: None) -> str:
+        """Encrypt an agent with another key and destroy the old one. Return the fingerprint of the key.
+
+        Requests for the agent wait meanwhile. `pause` is called between small steps, and may raise.
+        """
+        await self._until_unused_for_a_moment([agent_id])
+        while busy := [one[agent_id] for one in (self._opening, self._closing) if agent_id in one]:
+            await asyncio.wait(busy)
+        self._refuse_when_unavailable(agent_id)
+        # No await between finding the agent and letting others wait for it.
+        agent = self._agents.pop(agent_id, None)
+        if agent is not None:
+            self.memory_budget.drop(agent_id)
+        try:
+            return await self._shielded(agent_id, self._with_another_key(agent_id, agent, pause))
+        finally:
+            self._in_background(self.adopt(agent_id))
+
+    async def _with_another_key(
+        self, agent_id: AgentId, agent: Agent | None, pause: Callable[[], None]
+    ) -> str:
+        from ebbtide.store.transfer.rewrite import seal_agent
+
+        def rewrite() -> str:
+            if not self.data.exists(agent_id):
+                raise no_agent()
+            return seal_agent(self.data, agent_id, pause)
+
+        if agent is not None:
+            await self._shut(agent)
+        return await self.on_pool(rewrite)
 
     def _may_exist(self, agent_id: AgentId) -> bool:
         try:

@@ -275,12 +275,26 @@ class DataDirectory:
             raise agent_moving()
         return self.replication.position(self.agents / directory_name(agent_id))
 
-    def _share_keys(self, directory: str) -> None:
+    def share_keys(self, agent_id: AgentId) -> None:
         """Give the other nodes of a cluster the wrapped keys of an agent, as they are here."""
         if self.replication is not None:
+            directory = directory_name(agent_id)
             content = self.keys.content(directory)
             if content != self.replication.data_keys(directory):
-                self.replication.put_data_keys(directory, content)
+                self.replication.put_data_keys(agent_id, content)
+
+    def append_content(self, agent_id: AgentId, path: Path) -> int:
+        """In a cluster, replace the log of an agent by the content of the closed store at `path`.
+
+        Return the number of the first entry that has it. The entries before are not erased yet.
+        """
+        log = self._log_of(agent_id)
+        if log is None:
+            return 0
+        copy = Replica(path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
+        rewritten = log.rewrite(copy.content())
+        copy.apply([], rewritten.head, rewritten.start, [log.mark])
+        return rewritten.start
 
     def _log_of(self, agent_id: AgentId) -> Log | None:
         return None if self.replication is None else self.replication.log(agent_id)
@@ -338,7 +352,10 @@ class DataDirectory:
             if meta is not None and (meta.key_fingerprint != store.sealed_with or not is_current):
                 # The store was upgraded, or a rewrite was interrupted: it is the old one or the new one, whole.
                 self.write_meta(identity, meta.counts, store.sealed_with)
-            self._replacement.drop_other_keys(store.path.name, store.sealed_with)
+            known = self.keys.content(path.name)
+            self._replacement.drop_other_keys(path.name, store.sealed_with)
+            if self.keys.content(path.name) != known:
+                self.share_keys(agent_id)
         except BaseException:
             store.close()
             raise
@@ -371,7 +388,7 @@ class DataDirectory:
                         txn.events.restart_beyond(beyond)
                     begin(txn)
 
-                self._share_keys(path.name)
+                self.share_keys(AgentId(identity.agent_id))
                 log = self._log_of(AgentId(identity.agent_id))
                 store = self.create_unplaced(path, identity, seal, begin_beyond, log)
                 self.write_meta(identity, AgentCounts(), store.sealed_with)
@@ -439,7 +456,7 @@ class DataDirectory:
             # First: otherwise the log would bring the agent back after an interruption.
             log.append_gone()
         record = self._replacement.erase(directory_name(agent_id), agent_id, entry)
-        self._share_keys(directory_name(agent_id))
+        self.share_keys(agent_id)
         self.unmark(agent_id)
         return record
 
@@ -456,9 +473,7 @@ class DataDirectory:
             if self.owns_directory(name):
                 continue
             if replication.discard(name, self.agents / name, only_obsolete=True):
-                if replication.data_keys(name) is None:
-                    self.keys.destroy(name)
-                self._remove_marker(name)
+                self._forget_copy(name)
                 discarded += 1
                 continue
             with contextlib.suppress(FileNotFoundError):
@@ -469,10 +484,16 @@ class DataDirectory:
             if excess <= 0:
                 break
             if replication.discard(name, self.agents / name, only_obsolete=False):
-                self._remove_marker(name)
+                self._forget_copy(name)
                 discarded += 1
                 excess -= size
         return discarded
+
+    def _forget_copy(self, directory: str) -> None:
+        """Remove what belongs to a copy that was deleted. The agent may get another key, so this one must not stay."""
+        if not self.owns_directory(directory):
+            self.keys.destroy(directory)
+            self._remove_marker(directory)
 
     # --- transfers ---------------------------------------------------------------------------------
 
@@ -542,16 +563,13 @@ class DataDirectory:
 
         def append_content() -> None:
             if log is not None:
-                self._share_keys(directory_name(agent_id))
-                copy = Replica(staged, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
-                rewritten = log.rewrite(copy.content())
-                copy.apply([], rewritten.head, rewritten.start, [log.mark])
-                log.erase_before(rewritten.start)
+                self.share_keys(agent_id)
+                log.erase_before(self.append_content(agent_id, staged))
 
         self._replacement.install(
             directory_name(agent_id), staged, fingerprint, agent_id, entry, append_content
         )
-        self._share_keys(directory_name(agent_id))
+        self.share_keys(agent_id)
 
     # --- work markers ------------------------------------------------------------------------------
 

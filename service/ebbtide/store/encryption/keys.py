@@ -145,6 +145,25 @@ class DataKeys:
                 reason="MASTER_KEY_REFUSED",
             )
 
+    def follow(self) -> None:
+        """Replace the files by those on other nodes of a cluster, after its master key was rotated.
+
+        This master key is that of the cluster. A file that the other nodes do not have stays as it is.
+        """
+        known = self.master_fingerprint()
+        if self._master is None or known in ("", self._master.fingerprint):
+            return
+        for directory in self.directories():
+            content = self.fetch(directory)
+            if content is not None:
+                self.put(directory, content)
+        self._write(_MASTER_FILE, self._master.fingerprint.encode())
+
+    @property
+    def own_fingerprint(self) -> str:
+        """The fingerprint of the master key of this process; empty without one."""
+        return "" if self._master is None else self._master.fingerprint
+
     def master_fingerprint(self) -> str:
         """Return the fingerprint of the current master key, or an empty string."""
         return (self._read(_MASTER_FILE) or b"").decode(errors="replace").strip()
@@ -166,11 +185,17 @@ class DataKeys:
 
     def seal_of(self, directory: str, fingerprint: str) -> Seal:
         """Return the seal of the agent's key with this fingerprint. Raise DATA_KEY_MISSING if there is none."""
-        for read in (self._read, self.fetch):
-            for seal in self._seals(_parsed(read(directory)), directory):
-                if seal.fingerprint == fingerprint:
-                    return seal
-        raise Precondition(
+        refusal: Precondition | None = None
+        for content in (read(directory) for read in (self._read, self.fetch)):
+            try:
+                for seal in self._seals(_parsed(content), directory):
+                    if seal.fingerprint == fingerprint:
+                        return seal
+                refusal = refusal if content is None else None
+            except Precondition as error:
+                # The file may be a copy from before the master key of the cluster was rotated.
+                refusal = error
+        raise refusal or Precondition(
             f"The key {fingerprint} of this agent is missing: it was destroyed, or its file in keys/ was not "
             "copied.",
             reason="DATA_KEY_MISSING",
@@ -315,13 +340,11 @@ class DataKeys:
             )
         rotated = 0
         for directory in self.directories():
-            file = self._file(directory)
-            if file.master == new.fingerprint:
-                continue
-            unwrapped = [(key, self._unwrapped(file, directory, key)) for key in file.keys]
-            keys = [replace(key, wrapped=new.wrap(directory, key.id, own)) for key, own in unwrapped]
-            self._keep(directory, WrappedKeys(new.fingerprint, keys))
-            rotated += 1
+            content = self._read(directory) or b""
+            wrapped = wrapped_again(content, directory, self._master, new)
+            if wrapped != content:
+                self._write(directory, wrapped)
+                rotated += 1
         self._write(_MASTER_FILE, new.fingerprint.encode())
         return rotated
 
@@ -361,7 +384,7 @@ class DataKeys:
         return _parsed(self._read(directory))
 
     def _keep(self, directory: str, file: WrappedKeys) -> None:
-        self._write(directory, msgspec.json.format(msgspec.json.encode(file), indent=2))
+        self._write(directory, _formatted(file))
 
     def _read(self, name: str) -> bytes | None:
         try:
@@ -382,6 +405,28 @@ class DataKeys:
             replace_file(self.path / name, content)
         except OSError as error:
             raise translated(error, self.path) from error
+
+
+def wrapped_again(content: bytes, directory: str, old: MasterKey, new: MasterKey) -> bytes:
+    """Return the file of an agent's keys, wrapped with another master key; the same if it is already.
+
+    Raise MASTER_KEY_REFUSED for keys that neither of the two has wrapped, and STORE_CORRUPTED.
+    """
+    file = _parsed(content)
+    if file.master == new.fingerprint:
+        return content
+    if file.master != old.fingerprint:
+        raise Precondition(
+            f"The key of this agent is wrapped with the master key {file.master}, not with {old.fingerprint}.",
+            reason="MASTER_KEY_REFUSED",
+        )
+    unwrapped = [(key, old.unwrap(directory, key.id, key.wrapped)) for key in file.keys]
+    keys = [replace(key, wrapped=new.wrap(directory, key.id, own)) for key, own in unwrapped]
+    return _formatted(WrappedKeys(new.fingerprint, keys))
+
+
+def _formatted(file: WrappedKeys) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(file), indent=2)
 
 
 def _parsed(content: bytes | None) -> WrappedKeys:

@@ -2,13 +2,14 @@
 
     1. The new key is added to the agent's keys.             From here on both keys are known.
     2. A new store is written and checked.                   `rewritten/` in the agent's directory.
-    3. Its file replaces the old one.                        One rename: the old store, or the new one.
-    4. meta.json names the new key; the old key is removed.
+    3. In a cluster, its content replaces the agent's log.   One record: the old store, or the new one.
+    4. Its file replaces the old one.                        One rename: the old store, or the new one.
+    5. meta.json names the new key; the old key is removed.
 
 After an interruption at any step the agent's directory has one whole store whose key is known, and the next opening
-removes what is left. Entries are decrypted and encrypted one by one. A store does not contain the texts of hashed keys,
-so these are computed again from the texts. A store with findings is not rewritten: an entry that refers to nothing
-would be lost silently.
+removes what is left. In a cluster, that opening completes the file from the log first. Entries are decrypted and
+encrypted one by one. A store does not contain the texts of hashed keys, so these are computed again from the texts. A
+store with findings is not rewritten: an entry that refers to nothing would be lost silently.
 """
 
 from __future__ import annotations
@@ -43,18 +44,24 @@ Entry = tuple[Table[Any], bytes, bytes]
 """Table, key and value, not encrypted."""
 
 
-def seal_agent(data: DataDirectory, agent_id: AgentId) -> str:
-    """Rewrite an agent's store under a new key. Return the fingerprint of the key."""
+def seal_agent(data: DataDirectory, agent_id: AgentId, pause: Pause = lambda: None) -> str:
+    """Rewrite an agent's store under a new key. Return the fingerprint of the key.
+
+    `pause` is called between small steps, and may raise.
+    """
     with data.marking(agent_id):
         store = data.open_store(agent_id)
         try:
-            _refuse_unsound(store)
+            _refuse_unsound(store, pause)
             seal = data.keys.add(store.path.name)
-            identity = _write_fresh(data, store, seal)
+            data.share_keys(agent_id)
+            identity = _write_fresh(data, store, seal, pause)
         finally:
             store.close()
+        data.append_content(agent_id, store.path / REWRITTEN)
         _put_in_place(data, store, identity, seal.fingerprint)
         data.keys.keep_only(store.path.name, seal.fingerprint)
+        data.share_keys(agent_id)
         return seal.fingerprint
 
 
@@ -95,8 +102,8 @@ def seal_staged(data: DataDirectory, store: LmdbStore, owner: AgentId, pause: Pa
     return seal.fingerprint
 
 
-def _refuse_unsound(store: LmdbStore) -> None:
-    findings = check_store(store)
+def _refuse_unsound(store: LmdbStore, pause: Pause = lambda: None) -> None:
+    findings = check_store(store, pause)
     if findings:
         raise Corrupted(
             f"The store is inconsistent ({len(findings)} findings, the first in {findings[0].table}: "
