@@ -64,7 +64,7 @@ from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.keys import is_open_to_all, master_key_of
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.tracing import start_tracing, stop_tracing
-from ebbtide.verbs.merging import answer_others
+from ebbtide.verbs.merging import answer_others, directories_elsewhere
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfers
 
@@ -519,6 +519,7 @@ async def _joined(node: ClusterNode | None, service: Service) -> AsyncIterator[N
     service.peers, service.cluster = node.peers, node.membership
     service.before_stop.append(node.drain)
     answer_others(service, node.peers)
+    service.directories_elsewhere = partial(directories_elsewhere, node.peers)
     async with node.joined(service.fleet):
         yield
 

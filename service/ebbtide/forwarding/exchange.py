@@ -108,6 +108,9 @@ DIGEST_FILE = "DigestFile"
 COPY_AGENT = "CopyAgent"
 """The name of a request to complete the copy of an agent that its owner is about to give to the receiver."""
 
+LIST_DIRECTORIES = "ListDirectories"
+"""The name of a request for the directories of the caller's agents that a node owns."""
+
 SHOW_POSITION = "ShowPosition"
 """The name of a request for where the file of an agent ends on a node that does not own it."""
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from ebbtide.access.grants import CALLER, Caller, let_ask
 from ebbtide.errors import EbbtideError, Internal
+from ebbtide.fleet.runtime.agent_quota import agents_within
 from ebbtide.fleet.runtime.fleet import OPENED
 from ebbtide.forwarding.errors import error_from, error_to
 from ebbtide.forwarding.exchange import (
     COPY_AGENT,
     DIGEST_FILE,
+    LIST_DIRECTORIES,
     ROTATE_KEY,
     SHOW_POSITION,
     Exchange,
@@ -173,11 +176,39 @@ async def _rotate_key(service: Service, head: VerbHead) -> bytes:
         return (await service.fleet.rotate_key(owner, transfer.rest)).encode()
 
 
+async def _list_directories(service: Service, head: VerbHead) -> bytes:
+    let_ask(_CALLER.decode(head.caller))
+    covers, most = CALLER.get().grant.reach.covers, msgspec.msgpack.decode(head.request, type=int)
+    data = service.fleet.data
+
+    def owned() -> list[str]:
+        names = (name for name, _ in agents_within(data, covers) if data.owns_directory(name))
+        return list(islice(names, most))
+
+    return msgspec.msgpack.encode(await service.fleet.on_pool(owned))
+
+
+async def directories_elsewhere(peers: Peers, most: int) -> set[str]:
+    """Return the directories of the caller's agents on the other nodes that answer, at most a number for each."""
+    head = VerbHead(LIST_DIRECTORIES, msgspec.msgpack.encode(most), msgspec.msgpack.encode(CALLER.get()))
+
+    async def of(node: int) -> list[str]:
+        try:
+            async with asyncio.timeout(PARTIAL_TIMEOUT_S):
+                result = await peers.request(node, head)
+        except (EbbtideError, TimeoutError):
+            return []
+        return [] if result.error else msgspec.msgpack.decode(result.body, type=list[str])
+
+    return {name for names in await asyncio.gather(*map(of, peers.others)) for name in names}
+
+
 BETWEEN_NODES = {
-    DIGEST_FILE: _digest_file,
     COPY_AGENT: _copy_agent,
-    SHOW_POSITION: _show_position,
+    DIGEST_FILE: _digest_file,
+    LIST_DIRECTORIES: _list_directories,
     ROTATE_KEY: _rotate_key,
+    SHOW_POSITION: _show_position,
 }
 """Requests that only nodes of a cluster, and its command, make."""
 

@@ -65,6 +65,8 @@ class Service:
     """The other workers of this daemon, or the other nodes of its cluster; None without them."""
     cluster: Membership | None = None
     """The lease and the slots of this node of a cluster; None without a cluster."""
+    directories_elsewhere: Callable[[int], Awaitable[set[str]]] | None = None
+    """Returns the directories of the caller's agents on the other nodes of a cluster; None without a cluster."""
     is_accepting: bool = True
     """Whether requests are accepted; False once a stop begins."""
     before_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
@@ -82,7 +84,9 @@ class Service:
     def agent_quota(self) -> AgentQuota | None:
         """The caller's limit on agents; None for no limit."""
         caller = CALLER.get()
-        return AgentQuota(caller.grant.reach.covers, caller.max_agents) if caller.max_agents else None
+        if not caller.max_agents:
+            return None
+        return AgentQuota(caller.grant.reach.covers, caller.max_agents, self.directories_elsewhere)
 
     async def read_request(
         self, size: int, read: Callable[..., T], *arguments: Any, large_bytes: int = LARGE_BYTES

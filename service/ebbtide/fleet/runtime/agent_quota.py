@@ -3,11 +3,14 @@
 Counting reads every agent's directory. It is therefore done only for keys that have a quota, only for new agents, and
 outside the event loop. Agents that are being created count too, in the order of their requests, so that concurrent
 requests cannot exceed the quota.
+
+In a cluster the agents of the other nodes that answer count too. Nodes that create agents of one key at the same time
+may exceed its quota by one each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,6 +26,8 @@ class AgentQuota:
 
     covers: Callable[[str], bool]
     most: int
+    elsewhere: Callable[[int], Awaitable[set[str]]] | None = None
+    """Returns the directories of the caller's agents on other nodes, at most a number for each; None without others."""
 
 
 def agents_within(
@@ -59,9 +64,14 @@ class PendingCreations:
             del self._pending[agent_id]
 
 
-def check_agent_quota(quota: AgentQuota, data: DataDirectory, pending: Iterable[AgentId]) -> None:
-    """Raise QUOTA_REACHED if no further agent may be created. Blocks."""
-    present = {directory for directory, _ in agents_within(data, quota.covers)}
+def check_agent_quota(
+    quota: AgentQuota, data: DataDirectory, pending: Iterable[AgentId], elsewhere: Iterable[str] = ()
+) -> None:
+    """Raise QUOTA_REACHED if no further agent may be created. Blocks.
+
+    `elsewhere` are directories of agents of other nodes, of which this one may have copies.
+    """
+    present = {directory for directory, _ in agents_within(data, quota.covers)} | {*elsewhere}
     present |= {directory_name(agent_id) for agent_id in pending if quota.covers(agent_id)}
     if len(present) >= quota.most:
         raise Exhausted(

@@ -283,7 +283,10 @@ class Fleet:
                 yield
                 return
             if self.data.shard is WHOLE:
-                await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
+                elsewhere = (
+                    await agent_quota.elsewhere(agent_quota.most) if agent_quota.elsewhere else set[str]()
+                )
+                await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before, elsewhere))
                 yield
                 return
             # Other workers create agents too. One thread of each waits for its turn.
