@@ -194,6 +194,7 @@ REASONS: dict[str, Reason] = {
     "STORE_BEHIND": _unavailable("The agent's file on this node lacks a commit that the log has."),
     "AGENT_MOVING": _unavailable("The agent is moving to another node of the cluster."),
     "NOT_ENOUGH_LOG_SERVERS": _unavailable("Too few servers of the log answer; nothing can be stored."),
+    "SNAPSHOTS_UNAVAILABLE": _unavailable("S3, which has contents of agents of the cluster, cannot be used."),
     "LOG_BEHIND": Reason(
         500, "DATA_LOSS", "Corrupted", "The log lacks commits that the agent's file on this node has."
     ),

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
@@ -29,6 +30,8 @@ _URL = re.compile(r"https?://[^\s/@?#]++(?:/[^\s@?#]*+)?")
 _MODEL_NAME = re.compile(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,299}")
 _VISIBLE = re.compile(r"[\x21-\x7e]*+")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_ENDPOINT = re.compile(r"https?://[A-Za-z0-9.\[\]:-]{1,255}/?")
 _DURATION = re.compile(r"-?\d{1,9}(?:ms|s|m|h)?")
 
 
@@ -416,6 +419,35 @@ class ProxySettings(_Section):
     )
 
 
+NATS = "nats"
+"""The value of cluster.snapshots without S3."""
+
+
+class S3Address(NamedTuple):
+    """Where the objects of a cluster are. Credentials are in the environment."""
+
+    bucket: str
+    prefix: str
+    endpoint: str
+    """Empty: that of AWS."""
+    region: str
+    """Empty: that of the environment."""
+
+
+def s3_address(text: str) -> S3Address:
+    """Return the address that a setting is. Raise ValueError for anything else."""
+    parts = urlsplit(text)
+    options = parse_qs(parts.query, keep_blank_values=True)
+    if parts.scheme != "s3" or not _BUCKET.fullmatch(parts.netloc) or parts.fragment:
+        raise ValueError("must be nats or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, without credentials")
+    if any(name not in ("endpoint", "region") or len(values) > 1 for name, values in options.items()):
+        raise ValueError("must have no other options than endpoint and region, each once")
+    endpoint = options.get("endpoint", [""])[0]
+    if endpoint and not _ENDPOINT.fullmatch(endpoint):
+        raise ValueError("must have an endpoint such as https://s3.example.com, without credentials")
+    return S3Address(parts.netloc, parts.path.strip("/"), endpoint, options.get("region", [""])[0])
+
+
 class ClusterSettings(_Section):
     """Several nodes with one log; see docs/cluster.md."""
 
@@ -469,12 +501,24 @@ class ClusterSettings(_Section):
     drain_s: Annotated[float, Field(ge=0, le=600)] = Field(
         20, description="Most seconds that a stop waits until the agents have moved to other nodes."
     )
+    snapshots: str = Field(
+        "nats",
+        description="Where the content of an agent is when its log is replaced by it. nats: in the log; or "
+        "s3://BUCKET/PREFIX?endpoint=URL&region=NAME: in S3 if it is larger than 512 KB. The same on all nodes.",
+    )
 
     @field_validator("name", "node")
     @classmethod
     def _is_token(cls, value: str) -> str:
         if value and not _TOKEN.fullmatch(value):
             raise ValueError("must be 1 to 63 of a-z, A-Z, 0-9, - and _")
+        return value
+
+    @field_validator("snapshots")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        if value != NATS:
+            s3_address(value)
         return value
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ebbtide.cluster.log import AgentLog, Copy, NoAnswer, Record, Refused, Timing
 from ebbtide.cluster.ownership import has_all
+from ebbtide.cluster.snapshots import Snapshots, unavailable
 from ebbtide.errors import Precondition
 from ebbtide.store.chain import ChainHead
 from ebbtide.store.journal import Delta, Position, TreeDelta, with_marks
@@ -262,6 +263,38 @@ class SimulatedStream:
 
 
 @dataclass
+class SimulatedObjects:
+    """Objects in memory. A test can let S3 fail from a call on."""
+
+    content: dict[str, bytes] = field(default_factory=dict)
+    failing: frozenset[str] = frozenset()
+    """The names of the calls that fail."""
+
+    def _refuse(self, call: str) -> None:
+        if call in self.failing:
+            raise unavailable("S3 does not answer.")
+
+    def put(self, key: str, content: bytes) -> None:
+        self._refuse("put")
+        self.content[key] = content
+
+    def get(self, key: str, size: int) -> bytes | None:
+        self._refuse("get")
+        found = self.content.get(key)
+        assert found is None or abs(len(found) - size) <= 1
+        return found
+
+    def keys(self, folder: str) -> Sequence[str]:
+        self._refuse("keys")
+        return [key for key in self.content if key.startswith(f"{folder}/")]
+
+    def delete(self, keys: Sequence[str]) -> None:
+        self._refuse("delete")
+        for key in keys:
+            self.content.pop(key, None)
+
+
+@dataclass
 class MemoryCopy:
     """The file of the agent on one node."""
 
@@ -320,6 +353,8 @@ class Node:
         self.owns = True
         self.damaged: list[str] = []
         """The servers that the log has named as damaged."""
+        self.snapshots: Snapshots | None = None
+        """The objects of the cluster, if it has any."""
         self._stream = stream
         self._name = name
         self._timing = Timing(timeout_s, self.clock.read, self.clock.sleep)
@@ -329,7 +364,9 @@ class Node:
 
     def open_log(self) -> None:
         """Begin with a new log, as each take does."""
-        self.log = AgentLog(self._stream, SUBJECT, AGENT, self._name, self._confirm, self._timing)
+        self.log = AgentLog(
+            self._stream, SUBJECT, AGENT, self._name, self._confirm, self._timing, self.snapshots
+        )
         self.log.on_damage = self.damaged.append
         self.log.is_newest = self._is_newest
 

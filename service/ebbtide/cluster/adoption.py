@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ebbtide.cluster.erased_log import ErasedLog
 from ebbtide.cluster.jetstream import Servers
 from ebbtide.cluster.log import AgentLog, Timing
+from ebbtide.cluster.snapshot_setting import used_snapshots
 from ebbtide.cluster.status import used_names
 from ebbtide.errors import Corrupted, EbbtideError, NotFound, Precondition
 from ebbtide.ids import AgentId
@@ -36,6 +37,7 @@ def adopt_all(data: DataDirectory, servers: Servers, settings: ClusterSettings) 
     May raise NoAnswer, and Refused for keys that the cluster has. It can be repeated: agents with a log are left out.
     """
     names, done = used_names(servers, settings), Adopted()
+    snapshots = used_snapshots(servers, names, settings)
     data.join_cluster(settings.name)
     data.erased.shared = ErasedLog(servers, names, Timing(settings.append_timeout_s))
     try:
@@ -50,13 +52,13 @@ def adopt_all(data: DataDirectory, servers: Servers, settings: ClusterSettings) 
             done.left_out[meta.agent_id] = "the cluster has an agent with this id"
         else:
             copy = Replica(data.agents / directory, map_bytes=1 << 20, max_map_bytes=data.max_map_bytes)
-            timing = Timing(settings.append_timeout_s)
-            log = AgentLog(servers, names.subject_of(directory), meta.agent_id, AUTHOR, timing=timing)
+            subject, timing = names.subject_of(directory), Timing(settings.append_timeout_s)
+            log = AgentLog(servers, subject, meta.agent_id, AUTHOR, timing=timing, snapshots=snapshots)
             try:
                 keys = data.keys.content(directory)
                 if keys is not None:
                     servers.write(names.data_keys(directory), keys, 0)
-                rewritten = log.rewrite(copy.content())
+                rewritten = log.rewrite(log.placed(copy.content()))
                 copy.apply([], rewritten.head, rewritten.start, [log.mark])
                 done.adopted.append(meta.agent_id)
             except EbbtideError as error:
@@ -97,7 +99,9 @@ def repair(
             "pass --discard to replace the log all the same.",
             reason="LOG_BEHIND",
         )
-    log = AgentLog(servers, subject, agent_id, AUTHOR, timing=Timing(settings.append_timeout_s))
+    snapshots = used_snapshots(servers, names, settings)
+    timing = Timing(settings.append_timeout_s)
+    log = AgentLog(servers, subject, agent_id, AUTHOR, timing=timing, snapshots=snapshots)
     rewritten, mark = log.repaired_by(copy.content(), ChainHead() if last is None else last.head)
     copy.apply([], rewritten.head, rewritten.start, [mark])
     return Repaired(head.number, log_head)

@@ -23,6 +23,7 @@ from ebbtide.cluster.log import AgentLog, NoAnswer, Record, Stream, Timing
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.owners import Owners
 from ebbtide.cluster.slots import slot_of
+from ebbtide.cluster.snapshots import Snapshots
 from ebbtide.cluster.status import read_table
 from ebbtide.errors import EbbtideError, Precondition
 from ebbtide.forwarding.exchange import DIGEST_FILE
@@ -132,6 +133,7 @@ class Checker:
         settings: ClusterSettings,
         secret: bytes,
         master: MasterKey | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         """`secret` is that of the nodes; empty: no file is compared. `master` decrypts the logs of encrypted agents."""
         self._servers = servers
@@ -140,6 +142,7 @@ class Checker:
         self._secret = secret
         self._owners = Owners(servers, names, settings, secret)
         self._master = master
+        self._snapshots = snapshots
 
     async def check(self, agent_id: AgentId) -> Checked:
         """Check the log of an agent. May raise NoAnswer."""
@@ -201,7 +204,14 @@ class Checker:
         subject = self._names.subject_of(directory_name(AgentId(found.agent_id)))
         reading = Reading(self._servers, ENDLESS if file is None else file.number)
         timing = Timing(self._settings.append_timeout_s)
-        log = AgentLog(cast(Stream, reading), subject, found.agent_id, "check", timing=timing)
+        log = AgentLog(
+            cast(Stream, reading),
+            subject,
+            found.agent_id,
+            "check",
+            timing=timing,
+            snapshots=self._snapshots,
+        )
         fault = ""
         try:
             exists = log.fold(copy)

@@ -26,7 +26,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from ebbtide.errors import Corrupted, Precondition, Unavailable, agent_moving
+from ebbtide.cluster.snapshots import REFERENCE, Snapshots, unavailable
+from ebbtide.errors import Corrupted, EbbtideError, Precondition, Unavailable, agent_moving
 from ebbtide.store.chain import NONE_BEFORE, ChainHead
 from ebbtide.store.codec import from_u32, u32
 from ebbtide.store.journal import Rewritten
@@ -221,6 +222,24 @@ class Copy(Protocol):
         ...
 
 
+def erase_before(stream: Stream, snapshots: Snapshots | None, subject: str, start: int) -> bool:
+    """Erase objects and some records of an agent before the rebase or deletion `start`. Return whether none is left.
+
+    The objects first: as long as one is left, so are records. May raise NoAnswer and SNAPSHOTS_UNAVAILABLE.
+    """
+    if snapshots is not None:
+        record = stream.at(subject, start)
+        if record is None:
+            first = stream.after(subject, 0, 1)
+            if first and first[0].sequence > start:
+                return True  # a later rebase has erased it
+            raise NoAnswer
+        if record.kind in (Kind.REBASE, Kind.REBASE_PART, Kind.GONE):
+            kept = record.body[4:] if record.kind == Kind.REBASE else b""
+            snapshots.erase_before(subject, start, kept)
+    return stream.erase_before(subject, start)
+
+
 def hash_of(before: bytes, kind: str, body: bytes) -> bytes:
     """Return the hash of a record: SHA-256 of the hash before it, its kind and its body."""
     return hashlib.sha256(before + kind.encode() + body).digest()
@@ -275,8 +294,9 @@ class AgentLog:
         author: str,
         confirm: Callable[[], None] = lambda: None,
         timing: Timing | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
-        """`confirm` raises an error unless this node owns the agent now."""
+        """`confirm` raises an error unless this node owns the agent now. Large contents are in `snapshots`, if any."""
         self.agent_id = agent_id
         self.head = ChainHead()
         """The last record that this node has read or appended; a new store continues there."""
@@ -299,6 +319,7 @@ class AgentLog:
         self._author = author
         self._timing = timing or Timing()
         self._confirm = confirm
+        self._snapshots = snapshots
 
     def confirm(self) -> None:
         """Raise AGENT_MOVING unless this node owns the agent now."""
@@ -329,10 +350,20 @@ class AgentLog:
         self.mark = self.mark or mark_of(appended.hash, self._author)
         return appended
 
-    def rewrite(self, content: bytes) -> Rewritten:
-        """Append the whole content of a store, which replaces all before. Raises as `append`."""
+    def placed(self, content: bytes) -> bytes:
+        """Store the whole content of a store in S3 if it is large. Return the entry for `rewrite`.
+
+        Nothing is appended. Raise AGENT_MOVING or SNAPSHOTS_UNAVAILABLE.
+        """
         self._confirm()
-        rewritten = Rewritten(*self._append_all(Kind.REBASE_PART, Kind.REBASE, content, self.head))
+        if self._snapshots is None or len(content) <= MAX_BODY_BYTES:
+            return content
+        return self._snapshots.put(self._subject, self.head.number, content)
+
+    def rewrite(self, entry: bytes) -> Rewritten:
+        """Append what `placed` has returned for a whole store. It replaces all before. Raises as `append`."""
+        self._confirm()
+        rewritten = Rewritten(*self._append_all(Kind.REBASE_PART, Kind.REBASE, entry, self.head))
         self.mark = mark_of(rewritten.head.hash, self._author)
         return rewritten
 
@@ -344,8 +375,11 @@ class AgentLog:
         self.erase_before(head.number)
 
     def erase_before(self, start: int) -> None:
-        """Overwrite and delete every record before a sequence. Raise NOT_ENOUGH_LOG_SERVERS; repeatable."""
-        while not self._read(lambda: self._stream.erase_before(self._subject, start)):
+        """Overwrite and delete every record and object before the rebase or deletion `start`. Repeatable.
+
+        Raise NOT_ENOUGH_LOG_SERVERS or SNAPSHOTS_UNAVAILABLE.
+        """
+        while not self._read(partial(erase_before, self._stream, self._snapshots, self._subject, start)):
             pass
 
     def _append_all(self, part: Kind, kind: Kind, body: bytes, head: ChainHead) -> tuple[ChainHead, int]:
@@ -413,7 +447,7 @@ class AgentLog:
 
         A log that lacks records of the copy on every server is repaired, if nothing acknowledged can be lost by that.
         Raise AGENT_MOVING if this node does not own the agent, LOG_BEHIND if the log lacks records that the copy has
-        or was damaged, on every server, and NOT_ENOUGH_LOG_SERVERS.
+        or was damaged, on every server, or refers to a lost object, NOT_ENOUGH_LOG_SERVERS, and SNAPSHOTS_UNAVAILABLE.
         """
         damaged, leader = list[str](), ""
         for _ in range(MAX_TAKES):
@@ -439,7 +473,7 @@ class AgentLog:
     def fold(self, copy: Copy) -> bool:
         """Complete a copy from the log without becoming the owner. Return whether the agent exists.
 
-        Raise LOG_BEHIND if records are missing, and NOT_ENOUGH_LOG_SERVERS.
+        Raise LOG_BEHIND if records or an object are missing, NOT_ENOUGH_LOG_SERVERS, and SNAPSHOTS_UNAVAILABLE.
         """
         try:
             return self._replay(copy, copy.head)[2]
@@ -466,7 +500,7 @@ class AgentLog:
     def _compared(self, marks: Collection[bytes]) -> Comparison:
         """Compare the whole log with the marks of a file. Raise Lacking's error if it was damaged."""
         chain, log = Chain(ChainHead()), Comparison(marks)
-        while records := self._next(chain):
+        while records := self._next(chain, is_last=True):
             for record in records:
                 if not chain.accepts(record) and record is not records[0]:
                     break  # `_next` reads it again
@@ -499,11 +533,23 @@ class AgentLog:
         self.observer.repaired(self.agent_id, before, end.number)
 
     def repaired_by(self, content: bytes, end: ChainHead) -> tuple[Rewritten, bytes]:
-        """Append a content after the last record `end`, as a repair. Return its records and its mark."""
+        """Append a content after the last record `end`, as a repair. Return its records and its mark.
+
+        All objects that were there before are deleted, whatever their names: the records that they name may be lost.
+        None of them gets a reference any more, because the append of the repair was not refused.
+        """
         author = f"{self._author}/{REPAIR}"
-        log = AgentLog(self._stream, self._subject, self.agent_id, author, self._confirm, self._timing)
+        objects = self._snapshots
+        log = AgentLog(
+            self._stream, self._subject, self.agent_id, author, self._confirm, self._timing, objects
+        )
         log.head, log.observer = end, self.observer
-        return log.rewrite(content), log.mark
+        names = [] if objects is None else objects.names(self._subject)
+        entry = log.placed(content)
+        rewritten = log.rewrite(entry)
+        if objects is not None:
+            objects.delete(self._subject, names, kept=entry)
+        return rewritten, log.mark
 
     def _take(self, copy: Copy, shortens: bool) -> bool:
         """Take the agent from the server that leads its log. Raise Lacking if records are missing there."""
@@ -547,10 +593,13 @@ class AgentLog:
         raise Lacking("lacks its last records")
 
     def _has_rest(self, start: int) -> bool:
-        """Return whether records before a rebase or a deletion are still to be erased, and ask for that."""
+        """Return whether records before a rebase or a deletion are still to be erased, and ask for that.
+
+        Objects are always searched: one may have arrived after its request had timed out.
+        """
         first = self._read(partial(self._stream.after, self._subject, 0, 1)) if start else []
         has_rest = bool(first) and first[0].sequence < start
-        if has_rest:
+        if has_rest or (start and self._snapshots is not None):
             self.erase_later(self._subject, start)
         return has_rest
 
@@ -559,8 +608,19 @@ class AgentLog:
         self._appended = self._read(partial(self._stream.count, self._subject))
 
     def _shorten(self, copy: Copy) -> None:
-        """Replace the log by the content of the file. The records before are erased later."""
-        rewritten = self.rewrite(copy.content())
+        """Replace the log by the content of the file. The records before are erased later.
+
+        If the content cannot be stored, the log stays as it is until it is twice as long, or the agent is taken again.
+        """
+        try:
+            entry = self.placed(copy.content())
+        except Unavailable as error:
+            if error.reason != "SNAPSHOTS_UNAVAILABLE":
+                raise
+            get_log("cluster").warning("a long log was not shortened", agent_id=self.agent_id)
+            self._long = 2 * self._appended
+            return
+        rewritten = self.rewrite(entry)
         copy.apply([], rewritten.head, rewritten.start, [self.mark])
         self.erase_later(self._subject, rewritten.start)
         self._appended = 1
@@ -605,11 +665,11 @@ class AgentLog:
 
         Return the last record that is no part, the last one, and whether the agent exists.
         Records before a rebase or a deletion may be missing, because they are being erased: they are skipped. So are
-        commits before it whose data key was destroyed.
+        commits before it whose data key was destroyed, and a rebase whose object is missing.
         """
         chain, parts, whole, exists = Chain(head), list[bytes](), head, copy.head.number > 0
-        locked: Precondition | None = None
-        while records := self._next(chain):
+        failed: EbbtideError | None = None
+        while records := self._next(chain, is_last=failed is None):
             entries, base, marks = list[bytes](), 0, list[bytes]()
             for record in records:
                 if not chain.accepts(record) and record is not records[0]:
@@ -623,25 +683,42 @@ class AgentLog:
                 # A file never ends between a part and the record that makes it count.
                 body, parts, whole = _joined(parts, record.body), [], chain.head
                 if record.kind in (Kind.GONE, Kind.REBASE):
-                    entries, exists, base, locked, marks = [], False, start, None, []
-                    copy.remove(keeps_aside=record.is_repair)
+                    entries, exists, base, failed, marks = [], False, start, None, []
+                    if record.kind == Kind.REBASE:
+                        body, failed = self._content(body)
+                    if failed is None:
+                        copy.remove(keeps_aside=record.is_repair)
                 if record.kind == Kind.OWN or (not exists and record.kind != Kind.GONE):
                     marks.append(record.mark)
                 if record.kind in (Kind.DELTA, Kind.REBASE):
                     entries, exists = [*entries, body], True
-            if exists and not chain.damaged and locked is None:
-                locked = _apply(copy, entries, whole, base, marks)
+            if exists and not chain.damaged and failed is None:
+                failed = _apply(copy, entries, whole, base, marks)
         if chain.damaged:
             raise Lacking(f"was damaged: record {chain.damaged} does not follow the one before it")
-        if locked is not None:
-            raise locked
+        if failed is not None:
+            raise failed
         return whole, chain.head, exists
 
-    def _next(self, chain: Chain) -> Sequence[Record]:
-        """Return the next records of any server, or the next one of the leader if the first does not follow."""
+    def _content(self, body: bytes) -> tuple[bytes, EbbtideError | None]:
+        """Return the content of a rebase, or the error if its object is missing. Raise SNAPSHOTS_UNAVAILABLE."""
+        if body[:1] != REFERENCE:
+            return body, None
+        if self._snapshots is None:
+            raise unavailable(
+                "The content of the agent is in S3, but this node has cluster.snapshots = nats."
+            )
+        content = self._snapshots.get(self._subject, body)
+        return (b"", content) if isinstance(content, Corrupted) else (content, None)
+
+    def _next(self, chain: Chain, *, is_last: bool) -> Sequence[Record]:
+        """Return the next records of any server, or the next one of the leader if the first does not follow.
+
+        Unless `is_last`, the leader must have no other record if another server has none: it may lag.
+        """
         number = chain.head.number
         records = self._read(partial(self._stream.after, self._subject, number, RECORDS_PER_READ))
-        if not records or chain.accepts(records[0]):
+        if chain.accepts(records[0]) if records else is_last:
             return records
         records = self._read(partial(self._stream.after, self._subject, number, 1))
         if records and chain.accepts(records[0]):

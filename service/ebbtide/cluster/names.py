@@ -56,6 +56,11 @@ class Names:
         """The subject of the fingerprint of the nodes' secret."""
         return f"{self.cluster}.state.secret"
 
+    @property
+    def snapshots(self) -> str:
+        """The subject of the setting that says where the contents of agents are."""
+        return f"{self.cluster}.state.snapshots"
+
     def data_keys(self, directory: str) -> str:
         """Return the subject of the wrapped data keys of the agent in a directory."""
         return f"{self.all_data_keys}.{directory}"

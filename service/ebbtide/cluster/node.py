@@ -34,6 +34,7 @@ from ebbtide.cluster.membership import LeaseTimes, Membership, NodeInfo
 from ebbtide.cluster.ownership import Ownership, answered
 from ebbtide.cluster.shared_keys import share_keys
 from ebbtide.cluster.slots import slot_of
+from ebbtide.cluster.snapshot_setting import admit_setting, node_snapshots
 from ebbtide.cluster.status import agents_in, used_names
 from ebbtide.errors import EbbtideError, Precondition, Unavailable
 from ebbtide.fleet.runtime.fleet import Fleet
@@ -138,6 +139,7 @@ class ClusterNode:
         except EbbtideError:
             self._servers.close()
             raise
+        snapshots = node_snapshots(settings)
         times = LeaseTimes(settings.lease_s, settings.renew_s, settings.moves_at_once)
         info = NodeInfo(
             self.name, life, settings.advertise or f"{settings.host}:{settings.port}", __version__
@@ -153,6 +155,7 @@ class ClusterNode:
             map_bytes=self._store.initial_map_bytes,
             max_map_bytes=self._store.max_map_bytes,
             metrics=self.metrics,
+            snapshots=snapshots,
         )
         self.membership.on_moved = self.metrics.moved
         self.ownership.positions = self._positions
@@ -168,6 +171,7 @@ class ClusterNode:
         confirm()
         self.ownership.confirm_master_key = confirm
         self._admit(self._names.secret, fingerprint(self._secret), "cluster.secret_file")
+        answered(lambda: admit_setting(self._servers, self._names, settings, self.name))
         answered(lambda: self.membership.refuse_namesake(previous_life))
         if self._shares_keys:
             file = KeyFile(self._store.data_dir)

@@ -19,11 +19,13 @@ from ebbtide.cluster.log import (
     Refused,
     Stream,
     Timing,
+    erase_before,
     not_enough_servers,
 )
 from ebbtide.cluster.membership import Documents, Membership
 from ebbtide.cluster.names import Names
 from ebbtide.cluster.slots import slot_of
+from ebbtide.cluster.snapshots import Snapshots
 from ebbtide.errors import EbbtideError, Unavailable, agent_moving
 from ebbtide.ids import AgentId
 from ebbtide.metrics import ClusterMetrics
@@ -90,6 +92,7 @@ class Ownership:
         map_bytes: int,
         max_map_bytes: int,
         metrics: ClusterMetrics | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self._stream = stream
         self._documents = documents
@@ -101,7 +104,8 @@ class Ownership:
         self._max_map_bytes = max_map_bytes
         self._logs: dict[str, AgentLog] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._eraser = Eraser(stream)
+        self._snapshots = snapshots
+        self._eraser = Eraser(stream, snapshots)
         self.seal_of: Callable[[str, str], Seal] = lambda _, fingerprint: without_keys(fingerprint)
         """Returns the seal of the agent in a directory that has a key with a fingerprint; raises without this key."""
         self.confirm_master_key: Callable[[], None] = lambda: None
@@ -234,7 +238,7 @@ class Ownership:
                 raise self.refusal()
 
         subject = self._names.subject_of(directory)
-        log = AgentLog(self._stream, subject, agent_id, self._author, confirm, self._timing)
+        log = AgentLog(self._stream, subject, agent_id, self._author, confirm, self._timing, self._snapshots)
         log.erase_later, log.observer = self._eraser.add, self._observer
         log.on_damage = self._note_damage
         log.is_newest = partial(self._is_newest, agent_id)
@@ -265,10 +269,11 @@ class LogMetrics(Observer):
 
 
 class Eraser:
-    """Erases records in the background: overwriting one takes the log servers some milliseconds."""
+    """Erases records and objects in the background: overwriting a record takes the log servers some milliseconds."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, snapshots: Snapshots | None = None) -> None:
         self._stream = stream
+        self._snapshots = snapshots
         self._due: dict[str, int] = {}
         self._changed = threading.Condition()
         self._is_closed = False
@@ -276,7 +281,7 @@ class Eraser:
         self._thread.start()
 
     def add(self, subject: str, start: int) -> None:
-        """Erase the records of a subject before a sequence."""
+        """Erase the records and objects of a subject before a sequence."""
         with self._changed:
             self._due[subject] = max(start, self._due.get(subject, 0))
             self._changed.notify()
@@ -296,8 +301,8 @@ class Eraser:
                     return
                 subject, start = next(iter(self._due.items()))
             try:
-                is_done = self._stream.erase_before(subject, start)
-            except NoAnswer:
+                is_done = erase_before(self._stream, self._snapshots, subject, start)
+            except (NoAnswer, Unavailable):
                 is_done = False
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closed, RETRY_S)

@@ -242,12 +242,22 @@ class Journal(Protocol):
         """
         ...
 
-    def rewrite(self, content: bytes) -> Rewritten:
-        """Append the whole content of the store after the last entry. It replaces all before. Raise as `append`."""
+    def placed(self, content: bytes) -> bytes:
+        """Return the entry for the whole content of the store: the content, or a reference to where it is stored now.
+
+        May raise an error; nothing is appended.
+        """
+        ...
+
+    def rewrite(self, entry: bytes) -> Rewritten:
+        """Append what `placed` has returned after the last entry. It replaces all before. Raise as `append`."""
         ...
 
     def erase_before(self, start: int) -> None:
-        """Erase the entries before a number, so that nothing of them can be read. May raise an error; repeatable."""
+        """Erase the entries before a number and what they refer to, so that nothing of them can be read.
+
+        May raise an error; repeatable.
+        """
         ...
 
 

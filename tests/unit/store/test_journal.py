@@ -136,6 +136,23 @@ def test_a_store_is_not_behind_while_it_writes(store: LmdbStore, replica: Replic
     assert len(seen) > 3 and not any(seen)
 
 
+def test_a_store_works_after_its_content_could_not_be_stored(store: LmdbStore, replica: Replica) -> None:
+    """A compaction that fails before anything is appended leaves the journal and the store as they are."""
+    add(store)
+    before = list(replica.entries)
+
+    def refuse(_: bytes) -> bytes:
+        raise Unavailable("S3 does not answer.", reason="SNAPSHOTS_UNAVAILABLE")
+
+    replica.placed = refuse  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        store.compact()
+    assert replica.entries == before and not store.is_behind
+    add(store)
+    assert count(store) == 2
+    replica.assert_equals(store)
+
+
 def test_a_refused_entry_changes_nothing(tmp_path: Path, store: LmdbStore, replica: Replica) -> None:
     """Without the journal the write fails, and the store refuses everything until it is opened again."""
     add(store)

@@ -89,6 +89,7 @@ export const reasons: Readonly<Record<string, string>> = {
   STORE_BEHIND: "此节点上的文件落后于集群的日志，请重试。",
   AGENT_MOVING: "智能体正在移到集群的另一个节点，请稍后重试。",
   NOT_ENOUGH_LOG_SERVERS: "集群中响应的日志服务器太少，不知道内容是否已保存。请稍后重试。",
+  SNAPSHOTS_UNAVAILABLE: "集群中保存大型智能体内容的 S3 无法使用，未做任何更改。请稍后重试。",
   LOG_BEHIND: "集群的日志缺少此节点已有的提交。请联系管理员。",
   STORE_CORRUPTED: "智能体的数据已损坏。请管理员运行 ebbtide check。",
   INTERNAL: "Ebbtide 出现了内部错误。请把请求编号和日志告诉管理员。",

@@ -189,6 +189,7 @@ def check(
 
     with _connected(servers, name, config, secret_file) as (connection, settings):
         from ebbtide.cluster.checking import Checker
+        from ebbtide.cluster.snapshot_setting import used_snapshots
         from ebbtide.cluster.status import agents_in, used_names
         from ebbtide.ids import parse_agent_id
         from ebbtide.store.encryption.keys import master_key_of
@@ -197,7 +198,8 @@ def check(
         master = master_key_of(whole.encryption)
         names = used_names(connection, settings)
         secret = b"" if settings.secret_file == NO_SECRET else _secret(connection, names, settings)
-        checker = Checker(connection, names, settings, secret, master)
+        snapshots = used_snapshots(connection, names, settings)
+        checker = Checker(connection, names, settings, secret, master, snapshots)
         if agent_id is None:
             agents = sorted(agents_in(connection, names, range(names.slot_count)))
         else:

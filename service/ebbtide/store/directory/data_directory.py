@@ -292,7 +292,7 @@ class DataDirectory:
         if log is None:
             return 0
         copy = Replica(path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
-        rewritten = log.rewrite(copy.content())
+        rewritten = log.rewrite(log.placed(copy.content()))
         copy.apply([], rewritten.head, rewritten.start, [log.mark])
         return rewritten.start
 

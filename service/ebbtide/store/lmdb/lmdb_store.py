@@ -547,15 +547,17 @@ class LmdbStore:
         try:
             with self._environment.begin() as txn:
                 content = Delta.of_content(txn, trees).encoded()
-            rewritten = self._appended(lambda: self._rewritten(journal, content))
+            # An error here leaves the store usable: nothing was appended.
+            entry = journal.placed(content)
+            rewritten = self._appended(lambda: self._rewritten(journal, entry))
         except FOREIGN as error:
             self._fall_behind_if_ahead(error)
             raise translated(error, self.path) from error
         self._head = rewritten.head
         journal.erase_before(rewritten.start)
 
-    def _rewritten(self, journal: Journal, content: bytes) -> Rewritten:
-        rewritten = journal.rewrite(content)
+    def _rewritten(self, journal: Journal, entry: bytes) -> Rewritten:
+        rewritten = journal.rewrite(entry)
         with self._environment.begin(write=True) as txn:
             self._put_head(txn, rewritten.head, rewritten.start)
         return rewritten
