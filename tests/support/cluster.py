@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -154,7 +155,8 @@ class Cluster:
         """Run `ebbtide cluster …` on the log servers, with the nodes' master key if asked. Return what it printed."""
         flags = ("--servers", ",".join(self.log_servers.urls))
         key = {f"EBBTIDE_{name}": value for name, value in ENCRYPTED.items()} if master_key else {}
-        return run_command("cluster", *arguments, *flags, env={EMBEDDER_VARIABLE: "builtin", **key})
+        s3 = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        return run_command("cluster", *arguments, *flags, env={EMBEDDER_VARIABLE: "builtin", **key, **s3})
 
     # --- nodes -------------------------------------------------------------------------------------
 
