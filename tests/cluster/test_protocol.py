@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.cluster import log
 from ebbtide.cluster.log import STALE_READ_S, Kind, Record
-from ebbtide.cluster.ownership import has_lost
+from ebbtide.cluster.ownership import has_lost, is_beyond
 from ebbtide.errors import EbbtideError
 from ebbtide.store.chain import ChainHead
 from tests.cluster.interleavings import (
@@ -774,8 +774,10 @@ def test_a_log_is_not_repaired_without_an_answer_of_every_node(
     stream: SimulatedStream, nodes: tuple[Node, Node]
 ) -> None:
     """Its file may have later commits."""
-    owner, _ = nodes
+    owner, other = nodes
+    assert not is_beyond(stream, SUBJECT, owner.copy.head)
     del stream.records[-1]
+    assert is_beyond(stream, SUBJECT, owner.copy.head) and not is_beyond(stream, SUBJECT, other.copy.head)
     owner.others = None
     count = stream.append_count
     with pytest.raises(EbbtideError) as error:

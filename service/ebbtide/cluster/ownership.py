@@ -77,6 +77,12 @@ def has_lost(stream: Stream, subject: str, head: ChainHead) -> bool:
     return (is_rewritten and first[0].sequence > head.number) or last.kind == Kind.GONE
 
 
+def is_beyond(stream: Stream, subject: str, head: ChainHead) -> bool:
+    """Return whether a copy has a record after the last one of its log: the log may have lost it on every server."""
+    last = stream.last(subject)
+    return head.number > (0 if last is None else last.sequence)
+
+
 class Ownership:
     """Takes agents from the log, for the data directory of this node."""
 
@@ -171,7 +177,10 @@ class Ownership:
             if not self._membership.is_settled or self._membership.owns(slot):
                 return False
             copy = Replica(path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes)
-            if only_obsolete and not has_lost(self._stream, self._names.subject_of(directory), copy.head):
+            subject = self._names.subject_of(directory)
+            if only_obsolete and not has_lost(self._stream, subject, copy.head):
+                return False
+            if is_beyond(self._stream, subject, copy.head):
                 return False
             copy.remove()
             return True
