@@ -471,7 +471,8 @@ class ClusterSettings(_Section):
     tls_ca_file: str = Field("", description="Certificate authority of the log servers, for TLS.")
     require_encryption: bool = Field(
         True,
-        description="Refuse to start without a master key: the texts of all agents are also on the log servers.",
+        description="Refuse to start without a master key, and to adopt agents that are not encrypted: the texts of "
+        "all agents are also on the log servers.",
     )
     monitor_urls: tuple[str, ...] = Field(
         (),

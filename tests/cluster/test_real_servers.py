@@ -28,7 +28,7 @@ from ebbtide.ids import AgentId
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.store.encryption.keys import WrappedKeys
 from ebbtide.v1 import agents_pb2, memory_service_pb2_grpc, remember_pb2
-from tests.support.cluster import Cluster, Node
+from tests.support.cluster import ENCRYPTED, Cluster, Node
 from tests.support.forks import run_command
 from tests.support.log_servers import LogServer, free_ports, require_nats
 from tests.support.waiting import wait_until
@@ -341,7 +341,7 @@ def test_agents_of_a_single_machine_are_moved_in(cluster: Cluster, tmp_path: Pat
     node = cluster.nodes[0]
     agents = [f"single{number}" for number in range(3)]
     home = tmp_path / "single"
-    with cluster.extra_node(Node("single", home, {}).start()) as single:
+    with cluster.extra_node(Node("single", home, ENCRYPTED).start()) as single:
         for agent in agents:
             remember(single, agent, f"The cat of {agent} is grey.")
             digested(single, agent)

@@ -151,12 +151,15 @@ class Cluster:
         if self._links is not None:
             self._links.close()
 
-    def command(self, *arguments: str, master_key: bool = False) -> Any:
+    def command(self, *arguments: str, master_key: bool = False, **settings: str) -> Any:
         """Run `ebbtide cluster …` on the log servers, with the nodes' master key if asked. Return what it printed."""
         flags = ("--servers", ",".join(self.log_servers.urls))
-        key = {f"EBBTIDE_{name}": value for name, value in ENCRYPTED.items()} if master_key else {}
+        settings = {**(ENCRYPTED if master_key else {}), **settings}
+        environment = {f"EBBTIDE_{name}": value for name, value in settings.items()}
         s3 = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-        return run_command("cluster", *arguments, *flags, env={EMBEDDER_VARIABLE: "builtin", **key, **s3})
+        return run_command(
+            "cluster", *arguments, *flags, env={EMBEDDER_VARIABLE: "builtin", **environment, **s3}
+        )
 
     # --- nodes -------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.lmdb.environment import DATA_FILE, refuse_other_format
 from ebbtide.store.lmdb.lmdb_store import Beginning, LmdbStore, begin_empty
 from ebbtide.store.lmdb.replica import Replica
-from ebbtide.store.lmdb.transaction import WriteTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.store.process_lock import ProcessLock
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
@@ -431,12 +431,21 @@ class DataDirectory:
 
     def has_log(self, directory: str) -> bool:
         """Return whether a closed agent belongs to a cluster: its file is a copy of its log."""
+        return self._peek(directory, lambda txn: txn.meta.journal_head.number > 0)
+
+    def is_encrypted(self, directory: str) -> bool:
+        """Return whether the file of a closed agent is encrypted. `meta.json` may be outdated."""
+        return self._peek(directory, lambda txn: bool(txn.meta.sealed_with))
+
+    def _peek(self, directory: str, fn: Callable[[ReadTransaction], bool]) -> bool:
         path = self.agents / directory
         if not (path / DATA_FILE).exists() or LmdbStore.is_blank(path):
             return False
-        return LmdbStore.peek(
-            path, lambda txn: txn.meta.journal_head.number > 0, max_map_bytes=self.max_map_bytes
-        )
+        return LmdbStore.peek(path, fn, max_map_bytes=self.max_map_bytes)
+
+    def master_of(self, directory: str) -> str:
+        """Return the fingerprint of the master key of a closed agent; empty for an unencrypted one."""
+        return self.keys.master_of(directory) if self.is_encrypted(directory) else ""
 
     def directories(self, after: str = "") -> Iterator[str]:
         """Yield the names of agents' directories in order, after the name `after`."""

@@ -178,6 +178,10 @@ class DataKeys:
         """Return the file of an agent's wrapped keys; None without one."""
         return self._read(directory)
 
+    def master_of(self, directory: str) -> str:
+        """Return the fingerprint of the master key with which the keys of an agent are wrapped."""
+        return self._file(directory).master or self.master_fingerprint()
+
     def put(self, directory: str, content: bytes) -> None:
         """Replace the file of an agent's wrapped keys, durably."""
         with self._changing:
