@@ -104,6 +104,7 @@ def test_a_node_with_another_master_key_does_not_start(cluster: Cluster) -> None
     ):
         stranger.start()
     assert not cluster.table().slots_of("e4")
+    assert not (stranger.data_dir / "keys").exists(), "the next start with the right key is not refused"
     remember(cluster.nodes[0], "anybody", "The cat is grey.")
 
 
