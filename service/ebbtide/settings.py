@@ -526,8 +526,6 @@ class ClusterSettings(_Section):
     def _is_renewed_in_time(self) -> Self:
         if self.renew_s * 3 > self.lease_s:
             raise ValueError("renew_s must be at most a third of lease_s")
-        if self.servers and not self.secret_file:
-            raise ValueError("secret_file is required in a cluster")
         return self
 
 

@@ -131,6 +131,7 @@ def test_errors_pass_between_processes(error: EbbtideError) -> None:
     ("section", "words"),
     [
         ({"secret_file": "missing"}, "secret_file"),
+        ({"secret_file": ""}, "secret_file is required"),
         ({"require_encryption": True}, "require_encryption"),
     ],
 )

@@ -77,7 +77,8 @@ def locked(
     settings = settings_in_force(given(flags))
     root = settings.store.data_dir
     if not (root / "agents").is_dir():
-        raise Failure(f"There is no data directory at {root}.", ExitCode.NOT_FOUND)
+        why = "it has no folder agents" if root.is_dir() else "it does not exist"
+        raise Failure(f"There is no data directory at {root}: {why}.", ExitCode.NOT_FOUND)
     data = DataDirectory(
         root,
         initial_map_bytes=settings.store.initial_map_bytes,

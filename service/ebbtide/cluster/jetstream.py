@@ -239,7 +239,7 @@ class Servers:
     def _copies(self, stream: str) -> Copies:
         reply = self._api(f"STREAM.INFO.{stream}", {})
         if "error" in reply:
-            raise NoAnswer(str(reply["error"]))
+            raise NoAnswer(reply["error"].get("description", ""))
         others = (reply.get("cluster") or {}).get("replicas") or []
         # A server that its leader has not heard of for ten seconds is not current.
         missing = [one["name"] for one in others if not one.get("current") or one.get("lag", 0) > MAX_LAG]
@@ -292,7 +292,7 @@ class Servers:
         while True:
             reply = self._api(f"STREAM.INFO.{stream}", {"subjects_filter": f"{prefix}.>", "offset": offset})
             if "error" in reply:
-                raise NoAnswer
+                raise NoAnswer(reply["error"].get("description", ""))
             page = reply["state"].get("subjects") or {}
             found.update(page)
             offset += len(page)
@@ -329,7 +329,7 @@ class Servers:
         """Return how many records an agent has."""
         reply = self._api(f"STREAM.INFO.{self._names.stream_of(subject)}", {"subjects_filter": subject})
         if "error" in reply:
-            raise NoAnswer(str(reply["error"]))
+            raise NoAnswer(reply["error"].get("description", ""))
         return int((reply["state"].get("subjects") or {}).get(subject, 0))
 
     def erase_before(self, subject: str, sequence: int) -> bool:
@@ -376,7 +376,7 @@ class Servers:
             return "" if leader in avoided else leader
         reply = self._api(f"STREAM.LEADER.STEPDOWN.{stream}", {"placement": {"preferred": others[0]}})
         if "error" in reply:
-            raise NoAnswer(str(reply["error"]))
+            raise NoAnswer(reply["error"].get("description", ""))
         deadline_s = time.monotonic() + LEADER_S
         while time.monotonic() < deadline_s:
             with contextlib.suppress(NoAnswer):
@@ -411,7 +411,7 @@ class Servers:
                 and reply["error"].get("code") != 404
                 and "no message" not in str(reply["error"])
             ):
-                raise NoAnswer(str(reply["error"]))
+                raise NoAnswer(reply["error"].get("description", ""))
 
         await asyncio.gather(*map(erase, sequences))
 
@@ -439,7 +439,7 @@ class Servers:
         if "error" in reply:
             if reply["error"].get("err_code") == WRONG_LAST_SEQUENCE:
                 raise Refused
-            raise NoAnswer(str(reply["error"]))
+            raise NoAnswer(reply["error"].get("description", ""))
         return int(reply["seq"])
 
     def _message(self, stream: str, query: dict[str, Any], subject: str = "") -> tuple[bytes, int] | None:
@@ -448,7 +448,7 @@ class Servers:
         if "error" in reply:
             if reply["error"].get("err_code") in (NO_MESSAGE, STREAM_NOT_FOUND):
                 return None
-            raise NoAnswer(str(reply["error"]))
+            raise NoAnswer(reply["error"].get("description", ""))
         message = reply["message"]
         if subject and message["subject"] != subject:
             return None

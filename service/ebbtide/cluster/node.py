@@ -469,6 +469,8 @@ def node_name() -> str:
 
 def read_secret(file: str) -> bytes:
     """Return the secret of the nodes. Raise CLUSTER_UNUSABLE for a file that cannot be used."""
+    if not file:
+        raise Precondition("cluster.secret_file is required in a cluster.", reason="CLUSTER_UNUSABLE")
     try:
         secret = Path(file).read_bytes().strip()
     except OSError as error:

@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from ebbtide.cluster.names import Names
     from ebbtide.ids import AgentId
     from ebbtide.settings import ClusterSettings, Settings
+    from ebbtide.store.encryption.seal import MasterKey
 
 cluster = typer.Typer(
     no_args_is_help=True,
     help="Create a cluster, show its state, drain its nodes, rotate its keys, and move agents into it.",
 )
-
-NO_SECRET = "-"
-"""The value of cluster.secret_file for commands without one."""
 
 CONNECT_S = 5.0
 """How long a command waits for the log servers."""
@@ -89,15 +87,19 @@ def status(
     if as_json:
         write_json(found)
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("node", "address", "version", "slots", "state"):
-        table.add_column(title)
-    for node in found["nodes"]:
-        table.add_row(node["name"], node["address"], node["version"], str(node["slots"]), node["state"])
-    out().print(table)
+    if found["nodes"]:
+        table = Table(box=None, pad_edge=False)
+        for title in ("node", "address", "version", "slots", "state"):
+            table.add_column(title)
+        for node in found["nodes"]:
+            slots = f"{node['slots']:,}"
+            table.add_row(node["name"], node["address"], node["version"], slots, node["state"])
+        out().print(table)
+    else:
+        say("No node has started yet.")
     say(
         f"{counted(found['agents'], 'agent')} in {counted(found['slots'], 'slot')}, "
-        f"{found['unowned_slots']} of them without a node."
+        f"{found['unowned_slots']:,} of them without a node."
     )
     if found["current_log_copies"] < found["log_copies"]:
         say(
@@ -183,7 +185,10 @@ def check(
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Check the hashes of the log, and compare what it leads to with the file of each agent's owner."""
+    """Check the hashes of the log, and compare what it leads to with the file of each agent's owner.
+
+    Without the secret only the hashes are checked. With it, the exit code is 9 if a file could not be compared.
+    """
     import asyncio
     from dataclasses import asdict
 
@@ -197,7 +202,8 @@ def check(
         whole = _settings(servers, name, config, secret_file, master_key_file)
         master = master_key_of(whole.encryption)
         names = used_names(connection, settings)
-        secret = b"" if settings.secret_file == NO_SECRET else _secret(connection, names, settings)
+        _refuse_other_key(connection, names, master)
+        secret = _secret(connection, names, settings) if settings.secret_file else b""
         snapshots = used_snapshots(connection, names, settings)
         checker = Checker(connection, names, settings, secret, master, snapshots)
         if agent_id is None:
@@ -282,7 +288,7 @@ def rotate_key(
         from ebbtide.ids import parse_agent_id
 
         names = used_names(connection, settings)
-        if settings.secret_file == NO_SECRET:
+        if not settings.secret_file:
             raise Failure("The secret of the nodes is required: pass --secret-file.", ExitCode.USAGE)
         owners = Owners(connection, names, settings, _secret(connection, names, settings))
         timeout_s = _settings(servers, name, config, secret_file).limits.transfer_timeout_s
@@ -432,6 +438,19 @@ def _secret(connection: Servers, names: Names, settings: ClusterSettings) -> byt
     return secret
 
 
+def _refuse_other_key(connection: Servers, names: Names, master: MasterKey | None) -> None:
+    """Raise a Failure if a master key is not that of the nodes."""
+    known = connection.read(names.master_key)
+    # While it is being rotated there are two.
+    fingerprints = [] if known is None else known[0].decode().split()
+    if master is not None and fingerprints and master.fingerprint not in fingerprints:
+        raise Failure(
+            f"{master.fingerprint} is not the master key of the nodes of this cluster, which is "
+            f"{' or '.join(fingerprints)}.",
+            ExitCode.USAGE,
+        )
+
+
 @contextmanager
 def _connected(
     servers: str | None, name: str | None, config: Path | None, secret_file: Path | None = None
@@ -458,7 +477,12 @@ def _connected(
         connection.connect(CONNECT_S)
         yield connection, settings
     except NoAnswer as error:
-        raise Failure(f"The log servers do not answer: {error}.", ExitCode.UNAVAILABLE) from None
+        why = f": {error}" if str(error) else ""
+        raise Failure(
+            f"The log servers do not answer{why}.",
+            ExitCode.UNAVAILABLE,
+            hint="More than half of them must run.",
+        ) from None
     finally:
         connection.close()
 
@@ -472,9 +496,11 @@ def _settings(
 ) -> Settings:
     """Return the settings with these flags."""
     flags: dict[str, dict[str, Any]] = {
-        "cluster": {"servers": None if servers is None else tuple(servers.split(",")), "name": name},
+        "cluster": {
+            "servers": None if servers is None else tuple(servers.split(",")),
+            "name": name,
+            "secret_file": None if secret_file is None else str(secret_file),
+        },
         "encryption": {"master_key_file": None if master_key_file is None else str(master_key_file)},
     }
-    # The commands that only talk to the log servers need no secret.
-    flags["cluster"]["secret_file"] = str(secret_file) if secret_file else NO_SECRET if servers else None
     return settings_in_force(given(flags), config)
