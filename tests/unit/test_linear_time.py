@@ -213,6 +213,7 @@ NOT_READERS = {
     ("settings.py", "_is_endpoint"): "the operator's settings",
     ("settings.py", "_is_name"): "the operator's settings",
     ("settings.py", "_is_token"): "the operator's settings",
+    ("settings.py", "s3_address"): "the operator's settings",
     ("store/directory/agent_replacement.py", "finish_all"): "names of directories",
     ("store/directory/data_directory.py", "directory_name"): "an id that was checked",
     ("verbs/catalogue.py", "in_path"): "a route of the catalogue",
