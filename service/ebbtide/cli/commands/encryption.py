@@ -112,7 +112,8 @@ def decrypt(
     from ebbtide.store.transfer.rewrite import unseal_agent
 
     with locked(data_dir, master_key_file) as (data, _):
-        for agent_id in _changeable(data, agents, every):
+        hint = "An agent of a cluster is not decrypted in place; an export of it is not encrypted."
+        for agent_id in _changeable(data, agents, every, hint):
             was_sealed = unseal_agent(data, agent_id)
             say(f"{agent_id}  {'decrypted' if was_sealed else 'is not encrypted'}")
 
@@ -199,8 +200,8 @@ def _chosen(data: DataDirectory, agents: list[str] | None, every: bool) -> list[
     return chosen
 
 
-def _changeable(data: DataDirectory, agents: list[str] | None, every: bool) -> list[AgentId]:
-    """Return the chosen agents. Raise a Failure for one whose file is a copy of a log."""
+def _changeable(data: DataDirectory, agents: list[str] | None, every: bool, hint: str = "") -> list[AgentId]:
+    """Return the chosen agents. Raise a Failure with a hint for one whose file is a copy of a log."""
     from ebbtide.store.directory.data_directory import directory_name
 
     chosen = _chosen(data, agents, every)
@@ -210,7 +211,8 @@ def _changeable(data: DataDirectory, agents: list[str] | None, every: bool) -> l
                 f"{agent_id} belongs to a cluster: its log, and its copies on other nodes, are encrypted as this file "
                 "is. Nothing was changed.",
                 ExitCode.REFUSED,
-                hint=f"`{program()} cluster rotate-key` encrypts it with a new key, while the nodes run.",
+                hint=hint
+                or f"`{program()} cluster rotate-key` encrypts it with a new key, while the nodes run.",
             )
     return chosen
 
