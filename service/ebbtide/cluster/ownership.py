@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CLOSE_S = 1.0
+"""How long a stop waits for records that are being erased: the next take erases what is left."""
+
 RETRY_S = 1.0
 """Pause before records are erased again that the log servers did not erase."""
 
@@ -296,11 +299,11 @@ class Eraser:
             self._changed.notify()
 
     def close(self) -> None:
-        """End after the records in progress. Idempotent."""
+        """End after the records in progress, or after a moment. Idempotent."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
         while True:

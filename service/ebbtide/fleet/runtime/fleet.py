@@ -356,7 +356,10 @@ class Fleet:
             return
         await self.close(agent_id)
         if not self._is_busy(agent_id) and self.data.owns(agent_id):
-            await self._as_opening(agent_id, self._taken(agent_id, shortens=True))
+            try:
+                await self._as_opening(agent_id, self._taken(agent_id, shortens=True))
+            except EbbtideError as error:
+                self._log.info("log not shortened", agent_id=agent_id, reason=error.reason)
             await self._resume_one(agent_id)
 
     async def adopt(self, agent_id: AgentId) -> None:
