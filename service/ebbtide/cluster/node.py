@@ -355,8 +355,8 @@ class ClusterNode:
                 await self.peers.request_of(node, VerbHead(COPY_AGENT, b"", b"", agent_id))
 
         open_agents = {slot: list[AgentId]() for slot in sorted(slots)}
-        for agent in fleet.open_agents:
-            open_agents.get(self._slot(agent.id), []).append(agent.id)
+        for agent_id in fleet.used_agents:
+            open_agents.get(self._slot(agent_id), []).append(agent_id)
         moving = some_slots(open_agents, most)
         leaving = [agent_id for slot in moving for agent_id in open_agents[slot]]
         with contextlib.suppress(TimeoutError):

@@ -12,6 +12,7 @@ import hashlib
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import msgspec
 
@@ -78,5 +79,6 @@ def plan_for(node: str, table: Table, live: Collection[str], leaving: Collection
     return Plan(frozenset(claimed), {name: frozenset(slots) for name, slots in given.items()})
 
 
+@lru_cache(1 << 16)
 def _weight(slot: int, node: str) -> bytes:
     return hashlib.blake2b(f"{slot}/{node}".encode(), digest_size=8).digest()

@@ -618,6 +618,11 @@ class Fleet:
         """The open agents."""
         return list(self._agents.values())
 
+    @property
+    def used_agents(self) -> set[AgentId]:
+        """The ids of the agents that are open, or are being opened."""
+        return {*self._agents, *self._opening}
+
     async def summaries(
         self, after: str, count: int, covers: Callable[[str], bool] = lambda _: True
     ) -> tuple[list[AgentSummary], str]:
