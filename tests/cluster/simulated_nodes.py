@@ -114,10 +114,15 @@ class Moves:
 
     during_release: Callable[[], object] = lambda: None
     during_prepare: Callable[[], object] = lambda: None
+    after_meanwhile: Callable[[], object] = lambda: None
     releases: int = 0
 
-    def prepare(self, node: str, slots: Collection[int], most: int) -> frozenset[int]:
+    def prepare(
+        self, node: str, slots: Collection[int], most: int, meanwhile: Callable[[], None]
+    ) -> frozenset[int]:
         self.during_prepare()
+        meanwhile()
+        self.after_meanwhile()
         return frozenset(sorted(slots)[:most])
 
     def release(self, accepts: Callable[[str], bool]) -> None:

@@ -305,6 +305,53 @@ def test_a_hand_over_closes_the_agents_before_the_table_is_written() -> None:
     assert old.owned() == ALL - moved
 
 
+def test_the_table_is_read_while_agents_are_copied() -> None:
+    """Requests that were passed on by a later table wait for that. Slots that were lost meanwhile are not given."""
+    cluster = settled("a")
+    (old,) = cluster.processes
+    new = Process(cluster.documents, "b")
+    new.renew()
+    new.plan()
+    seen = list[int]()
+
+    def write() -> None:
+        cluster.mark_drained("x", is_drained=True)
+        old.membership.wake()
+
+    old.moves.during_prepare = write
+    old.moves.after_meanwhile = lambda: seen.append(old.membership.table_version)
+    before = old.membership.table_version
+    old.plan()
+    assert seen[0] > before
+    new.plan()
+    assert new.owned() == ALL - old.owned() != frozenset()
+    assert new.membership.table.drained == ("x",)
+
+
+def test_a_lease_that_lapses_while_agents_are_copied_gives_nothing() -> None:
+    """Another node may own the slots already."""
+    cluster = settled("a")
+    (old,) = cluster.processes
+    new = Process(cluster.documents, "b")
+    new.renew()
+    new.plan()
+
+    def lapse() -> None:
+        cluster.clock.now_s += 20.0
+        new.renew()
+        new.plan()
+        old.renew()
+
+    old.moves.during_prepare = lapse
+    releases = old.moves.releases
+    old.plan()
+    assert old.moves.releases == releases
+    cluster.processes.append(new)
+    old.moves.during_prepare = lambda: None
+    cluster.settle()
+    assert owners(cluster) == best("a", "b")
+
+
 def test_two_nodes_that_give_slots_at_once_keep_their_other_slots() -> None:
     """The table of one is refused: it gives the slots again, without closing its agents or losing a slot."""
     cluster = settled("a", "b")

@@ -79,10 +79,13 @@ class Documents(Protocol):
 class Moves(Protocol):
     """The work of the daemon when slots move. Called on the thread of the membership."""
 
-    def prepare(self, node: str, slots: Collection[int], most: int) -> frozenset[int]:
+    def prepare(
+        self, node: str, slots: Collection[int], most: int, meanwhile: Callable[[], None]
+    ) -> frozenset[int]:
         """Return the slots that move to a node next, at most a number of them.
 
-        The node first completes its copies of their open agents, which continue. Block for a moment.
+        The node first completes its copies of their open agents, which continue. Block for a moment, and call
+        `meanwhile` again and again.
         """
         ...
 
@@ -442,6 +445,12 @@ class Membership:
                 info = msgspec.msgpack.decode(found[0], type=NodeInfo)
                 self._others[name] = _Seen(info, found[1], self._times.clock())
 
+    def _look_when_woken(self) -> None:
+        """Look if another node has written something: requests may wait until this node has read the table."""
+        if self._woken.is_set():
+            self._woken.clear()
+            self._look()
+
     def _confirm(self) -> None:
         """Write the table in this lease: no read of it can be older than the lease.
 
@@ -461,7 +470,10 @@ class Membership:
             self._write(self._table.with_owner(plan.claimed, self._info.name))
             self._take_over(lease)
         for node, slots in plan.given.items():
-            self._moving = self._moves.prepare(node, slots, self._times.moves_at_once)
+            moving = self._moves.prepare(node, slots, self._times.moves_at_once, self._look_when_woken)
+            if lease != self.lease or not moving <= self._owned:
+                return True
+            self._moving = moving
             try:
                 self._moves.release(lambda directory: self._slot(directory) not in self._moving)
                 self._give(node)

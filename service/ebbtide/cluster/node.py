@@ -82,6 +82,9 @@ SWEEP_S = 60.0
 MOVE_TIMEOUT_S = 2.0
 """How long a request waits for an agent that is moving."""
 
+WAIT_S = 0.02
+"""Longest wait for work on the event loop before the table of slots is looked at again."""
+
 LOOK_S = 0.1
 """Pause between two looks while it waits."""
 
@@ -338,13 +341,17 @@ class ClusterNode:
 
     # --- moves, on the thread of the membership ----------------------------------------------------
 
-    def prepare(self, node: str, slots: Collection[int], most: int) -> frozenset[int]:
+    def prepare(
+        self, node: str, slots: Collection[int], most: int, meanwhile: Callable[[], None]
+    ) -> frozenset[int]:
         """Return the slots that move to a node next, at most a number of them, with few open agents.
 
         The node first completes its copies of these agents. Block for at most `PREPARE_S`.
         """
         fleet = self._fleet
-        prepared = None if fleet is None else self._await(lambda: self._prepare(fleet, node, slots, most))
+        prepared = (
+            None if fleet is None else self._await(lambda: self._prepare(fleet, node, slots, most), meanwhile)
+        )
         return frozenset(sorted(slots)[:most]) if prepared is None else prepared
 
     async def _prepare(self, fleet: Fleet, node: str, slots: Collection[int], most: int) -> frozenset[int]:
@@ -395,16 +402,18 @@ class ClusterNode:
         if fleet is not None:
             self._await(lambda: fleet.release(lambda agent_id: keeps(directory_name(agent_id))))
 
-    def _await(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
-        """Return the result of work on the event loop; None once the node stops."""
+    def _await(
+        self, work: Callable[[], Coroutine[Any, Any, T]], meanwhile: Callable[[], None] = lambda: None
+    ) -> T | None:
+        """Return the result of work on the event loop; None once the node stops. Call `meanwhile` again and again."""
         if self._stopped.is_set():
             return None
         running = asyncio.run_coroutine_threadsafe(work(), self._loop)
         while not self._stopped.is_set():
             try:
-                return running.result(0.1)
+                return running.result(WAIT_S)
             except TimeoutError:
-                continue
+                meanwhile()
         return None
 
     def acquired(self, slots: Collection[int]) -> None:

@@ -98,6 +98,8 @@ class Fleet:
         self._agents: dict[AgentId, Agent] = {}
         self.memory_budget = MemoryBudget(self._agents, self.close, shared.pool, max_resident_bytes)
         self._opening: dict[AgentId, asyncio.Task[bool]] = {}
+        self._copying: set[AgentId] = set()
+        """Those of `_opening` that are copied, while another node of a cluster owns them."""
         self._closing: dict[AgentId, asyncio.Task[Any]] = {}
         self._deleting: set[AgentId] = set()
         self._pending_creations = PendingCreations()
@@ -388,14 +390,17 @@ class Fleet:
         return await asyncio.shield(working)
 
     async def _copied(self, agent_id: AgentId) -> bool:
-        if agent_id in self._closing:
-            await asyncio.wait([self._closing[agent_id]])
+        self._copying.add(agent_id)
         try:
+            if agent_id in self._closing:
+                await asyncio.wait([self._closing[agent_id]])
             await self.on_pool(lambda: self.data.copy(agent_id))
         except (EbbtideError, OSError) as error:
             # It is taken from the log when this node owns it, and then an error counts.
             self._log.info("agent not copied before it moves", agent_id=agent_id, exc_info=error)
             return False
+        finally:
+            self._copying.discard(agent_id)
         return True
 
     async def _taken(self, agent_id: AgentId, *, shortens: bool = False) -> bool:
@@ -413,7 +418,7 @@ class Fleet:
             for agent_id in [one for one in reasons if not keeps(one)]:
                 del reasons[agent_id]
         leaving = [one for one in {*self._agents, *self._opening, *self._closing} if not keeps(one)]
-        opening = [self._opening[one] for one in leaving if one in self._opening]
+        opening = [self._opening[one] for one in leaving if one in self._opening and one not in self._copying]
         await asyncio.gather(*opening, return_exceptions=True)
         await self._until_unused_for_a_moment(leaving)
         await asyncio.gather(*map(self.close, leaving), return_exceptions=True)
