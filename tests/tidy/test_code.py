@@ -19,8 +19,8 @@ PURE = ("memory", "store", "retrieval", "privacy")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-CACHED = {"_address", "_plain", "_read", "_request_kind", "_template", "model"}
-"""Functions with a cache whose arguments are no texts of users: addresses, single characters, names of files."""
+CACHED = {"_address", "_plain", "_read", "_request_kind", "_template", "_weight", "model"}
+"""Functions with a cache whose arguments are no texts of users: addresses, names of nodes and files, characters."""
 
 
 def tree_of(path: Path) -> ast.Module:
