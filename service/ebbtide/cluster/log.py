@@ -535,7 +535,7 @@ class AgentLog:
     def repaired_by(self, content: bytes, end: ChainHead) -> tuple[Rewritten, bytes]:
         """Append a content after the last record `end`, as a repair. Return its records and its mark.
 
-        All objects that were there before are deleted, whatever their names: the records that they name may be lost.
+        All objects that were there before are deleted, with any name: the records that the names refer to may be lost.
         None of them gets a reference any more, because the append of the repair was not refused.
         """
         author = f"{self._author}/{REPAIR}"
