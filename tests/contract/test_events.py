@@ -18,7 +18,7 @@ from grpc_status import rpc_status
 
 from ebbtide.access.key_file import KeyFile
 from ebbtide.clock import SystemClock
-from ebbtide.errors import EbbtideError, Unavailable, agent_moving
+from ebbtide.errors import Unavailable
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
@@ -28,6 +28,7 @@ from ebbtide.verbs import events as verb
 from ebbtide.verbs.moving import RestoreAgentRequest, restore_agent
 from ebbtide.verbs.service import Service
 from ebbtide_client import AsyncClient, NotFound, Retries
+from tests.cluster.test_forwarding import GoneFrom
 from tests.support.callers import CALLERS, SERVICE, CallerIn, as_json, grpc_served, reason_of, rest_in
 from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.in_process import service_in, settle, tell
@@ -458,16 +459,6 @@ def status_as_error(error: grpc.aio.AioRpcError) -> dict[str, Any]:
     return {**told, "metadata": dict(info.metadata)}
 
 
-class ElsewhereNow:
-    """The logs of a cluster for a node that has given its agents away."""
-
-    def owns(self, directory: str) -> bool:
-        return False
-
-    def refusal(self) -> EbbtideError:
-        return agent_moving()
-
-
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_move_to_another_node_ends_a_stream(tmp_path: Path, transport: str) -> None:
     """The old owner gets no more events, so the client must connect again, to the new one."""
@@ -476,7 +467,7 @@ async def test_a_move_to_another_node_ends_a_stream(tmp_path: Path, transport: s
         await settle(service, "ann")
         async with FOLLOWED[transport](service) as events:
             await up_to(events, "PassCompleted")
-            service.fleet.data.replication = cast(Any, ElsewhereNow())
+            service.fleet.data.replication = cast(Any, GoneFrom())
             try:
                 rest, error = await end_of(events)
             finally:
